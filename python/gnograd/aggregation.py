@@ -17,7 +17,7 @@ _SAVED = {
     "aggregation=sum|min|max": {"degree": "None"},
 }
 _UNREAD = {"cuda": "out degree", "aggregation=sum|min|max": "out"}
-"""On a GPU both are computed again: what is saved in 16 bits would cost accuracy."""
+"""A GPU computes both again, since saved 16-bit numbers would cost accuracy."""
 
 
 @operator(

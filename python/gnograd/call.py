@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One call of an operator: what is given is checked, sizes are found, results get their memory."""
+"""One call of an operator: checks of its arguments, sizes, memory for its results."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Call:
             self._check_signs()
 
     def cotangents(self, cotangent: Array) -> tuple[Array, ...]:
-        """Cotangents of the outputs; of several, some may be None."""
+        """Check the cotangents of the outputs. If there are several, some may be None."""
         outputs = self.signature.outputs
         if not all(self.signature.there) and not isinstance(cotangent, tuple | list):
             cotangent = (cotangent,)
@@ -66,12 +66,12 @@ class Call:
             every = self._of_every_output(cotangent, outputs)
             return self._arrays("cotangent of ", every, outputs, absent=True)
         (spec,) = outputs.values()
-        if isinstance(cotangent, tuple | list) and len(cotangent) == 1:  # as adapters have it
+        if isinstance(cotangent, tuple | list) and len(cotangent) == 1:  # from adapters
             (cotangent,) = cotangent
         return (self._array("cotangent", cotangent, spec),)
 
     def tangents(self, tangents: Sequence[Array]) -> tuple[Array, ...]:
-        """Tangents of the inputs, any of them None."""
+        """Check the tangents of the inputs, any of which may be None."""
         if isinstance(tangents, tuple | list):
             # the shape of an absent input is not known: this comes before the shapes
             for name, value, tangent in zip(
@@ -82,7 +82,7 @@ class Call:
         return self._arrays("tangent of ", tangents, self.signature.inputs, absent=True)
 
     def saved(self, saved: Sequence[Array] | None) -> tuple[Array, ...]:
-        """What the forward face kept, or nothing."""
+        """Check the arrays that the forward face saved; all None if `saved` is None."""
         if saved is None:
             return (None,) * len(self.signature.saved)
         return self._arrays("saved ", saved, self.signature.saved)
@@ -100,7 +100,7 @@ class Call:
     def memory(
         self, specs: Mapping[str, str], out: Sequence[Array] | Array = None, n: int | None = None
     ) -> tuple[Array, ...]:
-        """Memory for results: the caller's as far as it is given, else new.
+        """Memory for results: the caller's if given, else new.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class Call:
         out : tuple of array or array, optional
             One entry a result. A single result may be given as it is.
         n : int, optional
-            How many results callers see, if not all.
+            Number of results that callers see, if not all.
         """
         if out is None:
             return tuple(None if spec == "None" else self.empty(spec) for spec in specs.values())
@@ -145,7 +145,7 @@ class Call:
         )
 
     def results(self, return_saved: bool, out: Sequence[Array] | Array) -> tuple[Array, ...]:
-        """Memory for the outputs, and for what else is saved: if it is wanted, and needed."""
+        """Memory for the outputs, and for the other saved arrays if wanted and needed."""
         own = {
             name: spec if return_saved else "None"
             for name, spec in self.signature.saved.items()
@@ -158,7 +158,7 @@ class Call:
         return tuple(arrays.get(name) for name in (*self.signature.outputs, *own))
 
     def _of_every_output(self, arrays: Sequence[Array], specs: Mapping[str, str]) -> Any:
-        """One entry an output, None where it is not there; as adapters have it already."""
+        """One entry an output: put in None for absent outputs, which adapters have done already."""
         missing = [spec == NOTHING for spec in specs.values()]
         if not isinstance(arrays, tuple | list) or len(arrays) > len(specs) - sum(missing):
             return arrays
@@ -167,20 +167,20 @@ class Call:
 
     @property
     def leading(self) -> tuple[int, ...]:
-        """Lengths of the leading axes, of a batch."""
+        """Lengths of the leading (batch) axes."""
         lengths: tuple[int, ...] = self._sizes["*"]
         return lengths
 
     @property
     def places_of_saved(self) -> tuple[int, ...]:
-        """Where among `results` what is saved is."""
+        """Positions of the saved arrays among `results`."""
         own = [name for name in self.signature.saved if name not in self.signature.outputs]
         names = [*self.signature.outputs, *own]
         return tuple(map(names.index, self.signature.saved))
 
     @functools.cached_property
     def _arguments(self) -> list[Any]:
-        """What the kernels take before the arrays."""
+        """Graphs, sizes and numbers that the kernels take before the arrays."""
         return [
             self._static[word] if word in self._static else shapes.number(word, self._sizes)
             for word in self.signature.arguments.split()
@@ -197,17 +197,18 @@ class Call:
         self._backend.run(self.name, face, self._type.dtype, [*arguments, *given, *results])
 
     def prepared(self, face: str, n_absent: int, results: Sequence[Array]) -> cpu.Prepared | None:
-        """The same for later calls of this kind; None where they need checks of their own.
+        """Prepared call for later calls of this kind; None where each needs checks of its own.
 
         Parameters
         ----------
         face : str
         n_absent : int
-            How many arrays before the results callers do not give.
+            Number of absent arrays between those that callers give and the results.
         results : sequence of array
             Examples of the results.
         """
-        # graphs of the same sizes take turns in the first place; signs are looked for in each call
+        # only the first argument may be another graph of the same sizes; signs are checked every
+        # time
         more_graphs = any(isinstance(argument, Graph) for argument in self._arguments[1:])
         if self._backend is not cpu or more_graphs or self.signature.not_negative:
             return None
@@ -218,7 +219,7 @@ class Call:
     def _arrays(
         self, label: str, arrays: Sequence[Array], specs: Mapping[str, str], absent: bool = False
     ) -> tuple[Array, ...]:
-        """Check one array for every spec; trailing ones that may be absent may be left out."""
+        """Check one array for every spec; trailing optional arrays may be left out."""
         if not isinstance(arrays, tuple | list):
             raise TypeError(f"{self.name}: {label}{next(iter(specs), '')} needs a tuple of arrays")
         if len(arrays) > len(specs):
@@ -234,7 +235,7 @@ class Call:
         )
 
     def _array(self, label: str, array: Array, spec: str) -> Array:
-        """Check one array against its spec and what is known from those before it."""
+        """Check one array against its spec and the sizes found in the arrays before it."""
         if array is None:
             raise missing(self.name, label, spec, self._sizes)
         try:
@@ -285,18 +286,18 @@ class Call:
 class TypeOfCall:
     """The dtype of a call: that of the first array for which none is prescribed.
 
-    Until there is one, that of the arithmetic is known, from arrays that are ``real``.
+    Before there is such an array, ``real`` arrays determine the dtype of the arithmetic.
     """
 
     def __init__(self, operator: str) -> None:
         self.operator = operator
         self.label = ""
-        """Of the array that tells the dtype."""
+        """Label of the array that determined `dtype`."""
         self.dtype = ""
         self._prescribed = ""
 
     def check(self, label: str, dtype: str, spec: str) -> bool:
-        """Check the dtype of one more array; whether it tells that of the call."""
+        """Check the dtype of one more array. True if it determines the dtype of the call."""
         prescribed = shapes.parse(spec).dtype
         tells = not self.label or bool(self._prescribed and not prescribed)
         if self.label:
@@ -315,7 +316,7 @@ class TypeOfCall:
 
 
 def check_together(operator: str, signature: Signature, inputs: Sequence[Any]) -> None:
-    """Refuse some of the optional inputs that only all together have a meaning."""
+    """Raise ValueError if only some of the inputs `Signature.together` are given."""
     given = dict(zip(signature.inputs, inputs, strict=False))
     absent = [name for name in signature.together if given.get(name) is None]
     if absent and len(absent) < len(signature.together):
@@ -326,13 +327,13 @@ def check_together(operator: str, signature: Signature, inputs: Sequence[Any]) -
 
 
 def missing(operator: str, label: str, spec: str, sizes: Mapping[str, int]) -> TypeError:
-    """The error about an array that is not there."""
+    """Error for a missing array."""
     readable = shapes.readable(spec, sizes)
     return TypeError(f"{operator}: {label} is missing, needs an array of shape {readable}")
 
 
 def known_sizes(static: Mapping[str, Any], signature: Signature) -> dict[str, int]:
-    """Sizes that the static arguments tell."""
+    """Sizes that follow from the static arguments."""
     sizes = {name: value for name, value in static.items() if type(value) is int}
     graph = static.get("graph")
     if graph is not None:
@@ -342,12 +343,12 @@ def known_sizes(static: Mapping[str, Any], signature: Signature) -> dict[str, in
 
 
 def kind_of(value: object) -> str:
-    """What a wrong argument is, for messages."""
+    """Description of a wrong argument for messages: None, or its type."""
     return "None" if value is None else f"of type {type(value).__name__}"
 
 
 def _place_of(value: object) -> str:
-    """Where the arrays of other libraries are taken, for messages."""
+    """End of a message: the module that takes arrays of PyTorch or JAX; empty for others."""
     library = type(value).__module__.partition(".")[0]
     if library in ("torch", "jax", "jaxlib"):
         return f"; gnograd.{library.removesuffix('lib')} takes those of {library}"

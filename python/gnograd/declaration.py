@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The one statement of an operator: shapes, and what its kernels take besides arrays.
+"""Declarations of operators: shapes, and the arguments of their kernels besides arrays.
 
-It stands before a function without a body, in the module of the operator's family; that function's
-arguments, types, defaults and documentation belong to it. From both come the Python operator when
-the package is imported, and when it is built (by ``tools/interface``, which imports none of it) the
-C interface, its Fortran and CUDA entry points, and the operation on the tape.
+A declaration decorates a function without a body, in the module of the operator's family; that
+function's arguments, types, defaults and documentation belong to it. From both come the Python
+operator when the package is imported, and when it is built (by ``tools/interface``, which imports
+none of it) the C interface, its Fortran and CUDA entry points, and the operation on the tape.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ __all__ = ["Array", "Declaration", "Signature"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 NOTHING = "0"
-"""The shape of an output that is not there. To adapters it is an output as the others are."""
+"""Shape of an absent output. Adapters treat it as they treat other outputs."""
 
 
 class Signature(NamedTuple):
-    """What an operator takes and gives under certain static arguments; see `Declaration`."""
+    """Inputs and outputs of an operator for given static arguments; see `Declaration`."""
 
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
     arguments: str
     saved: Mapping[str, str] = _NOTHING
-    """"None" is one that is not kept under these static arguments."""
+    """Shapes of the saved arrays; "None" for one not saved with these static arguments."""
     arrays: Mapping[str, str] = _NOTHING
     sizes: Mapping[str, int] = _NOTHING
     not_negative: Collection[str] = ()
@@ -47,16 +47,16 @@ class Signature(NamedTuple):
 
     @property
     def there(self) -> list[bool]:
-        """Which of `outputs` there are; the others have no numbers."""
+        """Flag for every output: false for one that is absent, and has no numbers."""
         return [spec != NOTHING for spec in self.outputs.values()]
 
     @property
     def needed(self) -> list[bool]:
-        """Which of `saved` these static arguments need."""
+        """Flag for every array in `saved`: false for one not saved with these static arguments."""
         return [spec != "None" for spec in self.saved.values()]
 
     def kept(self, results: Sequence[Any]) -> list[Any]:
-        """What is saved, as far as it is needed, of all that `Function.results` tells of."""
+        """Pick the saved arrays that are needed from all arrays in `Function.results`."""
         names = [name for name, needed in zip(self.saved, self.needed, strict=True) if needed]
         own = [name for name in names if name not in self.outputs]
         by_name = dict(zip([*self.outputs, *own], results, strict=True))
@@ -65,7 +65,7 @@ class Signature(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """Shapes of an operator, and what its kernels take besides arrays.
+    """Shapes of an operator, and the arguments of its kernels besides arrays.
 
     Shapes are written in the notation of `gnograd.shapes`: ``"n_edges H"``. There ``n_src``,
     ``n_dst`` and ``n_edges`` are those of the graph, static integers are known by their names,
@@ -82,39 +82,38 @@ class Declaration:
     arguments: str
     """Sizes and static arguments that the kernels take before the arrays, in order."""
     saved: Mapping[str, str] = field(default_factory=dict)
-    """Shapes of what the forward face keeps for the vjp, in order. One with the name of an output
-    is that output."""
+    """Shapes of the arrays that the forward face saves for the vjp, in order. One with the name of
+    an output is that output."""
     offered: Collection[str] = ()
-    """Those of `saved` that kernels write and read for callers in C, and that are not kept here."""
+    """Names in `saved` that kernels write and read for callers in C; Python does not save them."""
     unread: Mapping[str, str] = field(default_factory=dict)
-    """Names among `saved` that no vjp reads, by where that is so: words that all hold, each a
-    backend (``"cuda"``), types of its numbers (``"cuda f16|bf16"``) or a condition. All others are
-    read. Both headers tell callers of it, and `tests/test_saved.py` holds every backend to it."""
+    """Names in `saved` that no vjp reads, and where: words that all have to hold, each a backend
+    (``"cuda"``), types of its numbers (``"cuda f16|bf16"``) or a condition. All others are read.
+    Both headers tell callers, and `tests/test_saved.py` checks every backend."""
     arrays: Mapping[str, str] = field(default_factory=dict)
     """Shapes of static arguments that are arrays, each with its dtype."""
     when: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By condition, what then stands in place of the shapes of arrays; of a size, what stands in
-    place of it everywhere. "None" is an array that is not saved, or an output that there is not: it
-    is not returned, takes no cotangent, and is a null pointer to kernels."""
+    """Replacements by condition: shapes of arrays by their names, or an expression for a size,
+    which replaces it everywhere. "None" is an array that is not saved, or an absent output: it is
+    not returned, takes no cotangent, and is a null pointer to kernels."""
     absent: Mapping[str, str] = field(default_factory=dict)
-    """What stands in place of a static argument that is None, and of a size that the static arrays
-    tell where they are left out: expressions of sizes."""
+    """Expressions of sizes that replace a static argument that is None, or a size that only static
+    arrays determine when these are left out."""
     sizes: Callable[[Mapping[str, Any]], Mapping[str, int]] | None = None
-    """Sizes that have to be computed from static arguments; these win over `absent`. The Fortran
-    tape calls ``<operator>_sizes``."""
+    """Sizes that have to be computed from static arguments; they take precedence over `absent`. The
+    Fortran tape calls ``<operator>_sizes``."""
     not_negative: Collection[str] = ()
-    """Inputs that must not be negative; on a GPU, where the host would have to wait, it is not
-    looked for."""
+    """Inputs that must not be negative. Not checked on a GPU, where the host would have to wait."""
     together: Collection[str] = ()
-    """Optional inputs of which all are given, or none."""
+    """Optional inputs that must be given all together or not at all."""
     summed: Collection[str] = ()
-    """Inputs whose gradients may be written to one array, which gets their sum."""
+    """Inputs whose gradients may share one output array, which gets their sum."""
     faults: Mapping[str, Sequence[tuple[type[Exception], str]]] = field(default_factory=dict)
-    """By condition, what is looked for in static arrays before kernels run that cannot refuse it
-    themselves: the errors, and their messages for the item at fault."""
+    """Checks by condition, of static arrays before kernels run that cannot report errors
+    themselves: the exceptions, and their messages for the first item at fault."""
 
     def signature(self, static: Mapping[str, Any]) -> Signature:
-        """Shapes and arguments under static arguments, which are complete and converted."""
+        """Shapes and arguments for static arguments, which are complete and converted."""
         sizes = {} if self.sizes is None else self.sizes(static)
         changes: dict[str, str] = {}
         for condition, replaced in self.when.items():
@@ -124,7 +123,7 @@ class Declaration:
             if self._is_absent(name, static) and name not in sizes:
                 changes[name] = expression
 
-        # out of the changes: among the arguments their names stay
+        # pop: the names of static arrays stay as they are in `arguments`
         arrays = {name: changes.pop(name, spec) for name, spec in self.arrays.items()}
 
         def shape(name: str, spec: str) -> str:
@@ -155,13 +154,13 @@ class Declaration:
         )
 
     def not_read(self, backend: str, type_: str, static: Mapping[str, Any]) -> set[str]:
-        """Those of `saved` that the vjp of a backend does not read.
+        """Names in `saved` that the vjp of a backend does not read.
 
         Parameters
         ----------
         backend : {"cpu", "cuda"}
         type_ : str
-            How the names of its functions for these numbers end: f32, f64, f16, bf16; r32, r64.
+            Suffix of its functions for these numbers: f32, f64, f16, bf16; r32, r64.
         static : dict
             Static arguments, complete.
         """
@@ -179,10 +178,10 @@ class Declaration:
         }
 
     def words_on_tape(self, static: Collection[str], lists: Collection[str]) -> list[str]:
-        """Those of `arguments` that the C function of the operation on the tape takes.
+        """Words of `arguments` that the C function of the operation on the tape takes.
 
-        They are the static arguments that no extent of an input tells which is always there, and
-        the sizes of those that are arrays or lists; a list comes behind its length.
+        These are the static arguments that are not extents of a mandatory input, and the sizes of
+        arrays and lists among the static arguments; a list follows its length.
         """
         words = self.arguments.split()
         telling = [spec for spec in self.inputs.values() if not spec.endswith("None")]
@@ -203,6 +202,6 @@ class Declaration:
 
 
 def _holds(condition: str, static: Mapping[str, Any]) -> bool:
-    """Whether a static argument has one of the values, or with != none of them."""
+    """True if a static argument has one of the values, or with != none of them."""
     name, _, values = condition.partition("=")
     return (str(static[name.rstrip("!")]) in values.split("|")) != name.endswith("!")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""DimeNet++: radial basis of edges, and what an edge collects from the edges that meet it."""
+"""DimeNet++: radial basis of edges, and the sum over the edges that meet an edge."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class _OnEdges(Operator[P, R]):
     """Operator on edges that meet, on a graph that can also be given as pairs of nodes."""
 
     hops = 2
-    # another way to give the graph, which is what kernels and adapters get
+    # callers may give these in place of `graph`, which kernels and adapters get
     _replaced = ("edges", "n_nodes")
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class _OnEdges(Operator[P, R]):
             if n_nodes is not None:
                 n_nodes = integer(f"{self.name}: n_nodes", n_nodes, AT_LEAST_0)
             static["graph"] = Graph.from_edges(src, dst, n_nodes, n_nodes)
-        static.setdefault("graph", None)  # which is refused as such
+        static.setdefault("graph", None)  # an error, raised with this name
         return super().complete(static)
 
 

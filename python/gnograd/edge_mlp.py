@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Message networks on edges: the update of MeshGraphNets and of what follows them."""
+"""Message networks on edges: the edge update of MeshGraphNets and its successors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LAYERS = "(n_in+1)*first_width+deeper_layers"
 
 
 def _sizes(static: Mapping[str, Any]) -> dict[str, int]:
-    """What the widths of the layers say of the weights and of the results."""
+    """Sizes of the packed weights and of the results, from the widths of the layers."""
     widths = static["widths"]
     return {
         "F_out": widths[-1],
@@ -69,7 +69,7 @@ def edge_mlp(
     reduction: str = "sum",
     outputs: str = "both",
 ) -> Array | tuple[Array, Array]:
-    """Network on the edges of a graph, and the sum of what it gives at their destinations.
+    """Network on the edges of a graph, and the sum of its outputs at their destinations.
 
     For every edge ``p = (j -> i)``, with ``act`` between the layers::
 
@@ -103,9 +103,9 @@ def edge_mlp(
     residual : bool
         Add `e`.
     reduction : {"sum", "mean"}
-        Of the edges of a destination, 0 where there are none.
+        Reduction of the edges of a destination, 0 where there are none.
     outputs : {"both", "edges", "nodes"}
-        What is returned.
+        Results to return.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def edge_mlp_pack(
     W_e, W_s, W_d : array, (F_e, width), (F_s, width), (F_d, width), or None
         First layer, for what edges, sources and destinations bring in; None for what is not there.
     b_0 : array, (width,), optional
-        Its bias; None is zero.
+        Bias of the first layer; None is zero.
     layers : list of (W, b)
         Further layers, (width before, width) and (width,); a bias None is zero.
     gamma, beta : array, (F_out,), optional
@@ -222,7 +222,7 @@ def edge_mlp_pack(
     parts: dict[str, NDArray[Any]] = {}
 
     def put(label: str, array: NDArray[Any] | None, needed: tuple[Any, ...]) -> None:
-        """Add an array of this shape, of which strings are not known; None is zero."""
+        """Append an array; None is zero. Strings in its shape `needed` are unknown lengths."""
         if array is None:
             like = next(iter(parts.values()))
             array = np.zeros(needed, getattr(like, "dtype", None))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the operators look like in other frameworks: names, signatures, documentation."""
+"""Names, signatures and documentation of the operators in other frameworks."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def operators() -> list[Function[Any, Any]]:
 
 
 def present(function: Callable[..., Any], op: Function[Any, Any], module: str, array: str) -> None:
-    """Give a framework's function of an operator the face of that operator.
+    """Copy name, signature and docstring of an operator to a framework's function.
 
     Parameters
     ----------
     function : callable
     op : Function
     module : str
-        Where users, and pickle, find the function under the name of the operator.
+        Module in which users, and pickle, find the function under the name of the operator.
     array : str
-        What it takes where the operator takes arrays.
+        Name of the framework's array type, in place of "Array".
     """
     declared = inspect.signature(op)
 

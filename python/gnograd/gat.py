@@ -25,7 +25,7 @@ _UNREAD = {
     "concat_heads=False": "out lse",
     "cuda f16|bf16": "out lse",
 }
-"""A mean over heads does not tell theirs, and in 16 bits `out` is not what it was."""
+"""Saved arrays that no vjp reads: a mean over heads loses their values, 16 bits accuracy."""
 _MEAN_OF_HEADS = {"concat_heads=False": {"out": "n_dst C"}}
 _SEED = {"seed": "int64 1 or None"}
 _WHEN = {**_MEAN_OF_HEADS, "dropout!=0.0": {"seed": "int64 1"}}

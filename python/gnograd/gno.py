@@ -27,7 +27,7 @@ DIAGONAL = {
         "F_out": "F_in", "h": "* n_src F_in or None", "V": "H F_in", "b_v": "F_in"
     }
 }  # fmt: skip
-"""A diagonal kernel has one width, and can do without source features."""
+"""Shapes for a diagonal kernel, which has one width and works without source features."""
 
 
 @operator(
@@ -424,7 +424,7 @@ def gno_unpack(
 
 
 def packed(name: str, parts: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Arrays one behind the other in a vector, and no gradient lost on the way."""
+    """Join arrays in a vector; TypeError for tensors, whose gradients would be lost."""
     for label, part in parts.items():
         if not isinstance(part, np.ndarray | list | tuple):
             raise TypeError(
@@ -437,7 +437,7 @@ def packed(name: str, parts: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
 
 
 def check_vector(name: str, label: str, vector: NDArray[Any], n: int) -> None:
-    """Refuse what cannot be cut into views."""
+    """Raise an error for a vector that cannot be cut into views."""
     if not isinstance(vector, np.ndarray):
         raise TypeError(f"{name}: {label} is of type {type(vector).__name__}, needs a NumPy array")
     if vector.shape != (n,) or not vector.flags.c_contiguous:

@@ -16,7 +16,7 @@ __all__ = ["gno_deep"]
 
 
 def _sizes(static: Mapping[str, Any]) -> dict[str, int]:
-    """What the widths of the layers say of the packed layers and of the kernel."""
+    """Sizes of the packed layers and of the kernel, from the widths of the layers."""
     widths = static["widths"]
     return {
         "F_out": widths[-1],
@@ -67,7 +67,7 @@ def gno_deep(
     h : array, (n_src, F) or (n_src, n * F), or None
         Features of the sources, of n functions side by side; None is 1.
     y, x, c : array, (n_src, d_y), (n_dst, d_x), (n_edges, d_c), or None
-        What the network sees of the sources, the destinations and the edges: positions, their
+        Inputs of the network from sources, destinations and edges: positions, their
         embeddings, features. At least one of them is needed.
     layers : array, (n,)
         Layers of the network, ``[U_1 | b_1 | U_2 | b_2 | ...]``, as `gno_pack_layers` makes it of a

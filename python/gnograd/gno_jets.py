@@ -54,7 +54,7 @@ _LIMITS = {"widths": AT_LEAST_1}
 
 
 def _sizes(static: Mapping[str, Any]) -> dict[str, int]:
-    """What the widths of the hidden layers say of the packed layers."""
+    """Sizes of the packed layers, from the widths of the hidden layers."""
     widths = static["widths"]
     return {
         "first_width": widths[0],
@@ -121,7 +121,7 @@ def gno_with_laplacian(
     geometry : {"difference", "pair"}
         The network sees ``x[i] - y[j]``, or ``[x[i], y[j]]``.
     activation : {"gelu", "relu", "silu", "tanh", "sin", "identity"}
-        Of all hidden layers. The second derivatives of relu are 0.
+        Activation of all hidden layers. The second derivatives of relu are 0.
     reduction : {"sum", "mean"}
         The mean is over the edges of a destination, 0 where there are none.
     kernel : {"full", "diagonal"}
@@ -358,9 +358,9 @@ def gno_unpack_layers(
     packed : array, (n,)
         Contiguous.
     n_in : int
-        What the network sees: d numbers for differences, 2 d for pairs.
+        Number of inputs of the network: d for differences, 2 d for pairs.
     widths : list of int
-        Of the hidden layers.
+        Widths of the hidden layers.
 
     Raises
     ------

@@ -34,7 +34,7 @@ __all__ = ["EdgesBySource", "Graph", "GraphLike", "lend"]
 _BRINGING = threading.Lock()
 
 GraphLike: TypeAlias = "Graph | GraphInParts"
-"""What operators take for a graph."""
+"""Type of the argument `graph` of operators."""
 
 
 class EdgesBySource(NamedTuple):
@@ -112,9 +112,10 @@ class Graph(GraphBuilding):
     sizes: GraphSizes
     """Numbers of sources, destinations and rows of edge arrays."""
     borders: Borders | None
-    """Where the graphs begin of which this is a batch."""
+    """First nodes and rows of the graphs in a batch; None if this is no batch."""
     mirrors: dict[Any, Any]
-    """What backends and adapters make of a graph once, such as copies on GPUs; theirs to keep."""
+    """Cache for backends and adapters: objects made from this graph once, such as copies on
+    GPUs."""
 
     def __init__(
         self,
@@ -147,7 +148,7 @@ class Graph(GraphBuilding):
         self._keep(_Body(int(made[0])), n_dst, n_src)
 
     def _keep(self, body: _Body, n_dst: int, n_src: int) -> None:
-        """Become a graph of the library, in whose memory the arrays are."""
+        """Make this the graph of a handle of the library, in whose memory the arrays lie."""
         n_edges = _core.gnograd_graph_n_edges(body.handle)
         where = np.zeros(7, np.int64)
         _core.gnograd_graph_arrays(body.handle, address(where))
@@ -159,7 +160,7 @@ class Graph(GraphBuilding):
         self._become(body, arrays, None)
 
     def _keep_there(self, arrays: GraphArrays) -> Graph:
-        """Become a graph whose arrays are on a GPU, until they are asked for on the host."""
+        """Make this a graph with arrays on a GPU, copied to the host when first needed."""
         self._become(None, arrays, None)
         self._made_there = True
         backend = backend_of(arrays.offsets)
@@ -174,7 +175,7 @@ class Graph(GraphBuilding):
             return self._arrays if self._made_there else None
 
     def _bring(self) -> None:
-        """Have arrays on the host that are on a GPU only."""
+        """Copy the arrays to the host if they are on a GPU only."""
         with _BRINGING:
             if self._made_there:
                 arrays = GraphArrays(*(x if x is None else x.get() for x in self._arrays))
@@ -259,7 +260,7 @@ class Graph(GraphBuilding):
     def _from_edges_there(
         cls, src: Any, dst: Any, n_src: int | None, n_dst: int | None, self_loops: bool | None
     ) -> Graph | None:
-        """The same of arrays on a GPU; None where the CPU shall make the graph, or the error."""
+        """Graph of edges on a GPU; None where the CPU has to make the graph, or raise the error."""
         if graph_gpu.lengths(src, dst) is None:
             return None
         n_src = None if n_src is None else _nodes("n_src", n_src)
@@ -311,7 +312,7 @@ class Graph(GraphBuilding):
         return lend(arrays, borders)
 
     def unbatch(self) -> list[Graph]:
-        """The graphs of which `Graph.batch` made this one.
+        """The graphs that `Graph.batch` joined in this one.
 
         Raises
         ------
@@ -321,7 +322,7 @@ class Graph(GraphBuilding):
         return [lend(arrays) for arrays in apart(self.arrays, self.borders)]
 
     def pad(self, n_edges: int) -> Graph:
-        """The same graph with room for more edges, for programs compiled for arrays of one size.
+        """Copy of this graph with room for more edges: fixed sizes suit compiled programs.
 
         Edge arrays of the result have `n_edges` rows, of which the first ones are those of this
         graph's edge arrays. The values of the others do not matter, derivatives to them are 0.
@@ -329,12 +330,12 @@ class Graph(GraphBuilding):
         Parameters
         ----------
         n_edges : int
-            Not less than the rows there are.
+            Number of rows of edge arrays, at least that of this graph.
 
         Raises
         ------
         ValueError
-            Less rows than there are.
+            Fewer rows than this graph has.
 
         Examples
         --------
@@ -414,7 +415,7 @@ class Graph(GraphBuilding):
 
     @property
     def is_remote(self) -> bool:
-        """Whether the arrays are on a GPU, and cannot be had elsewhere."""
+        """True if the arrays are on a GPU and have no copy on the host."""
         return self._body is None and not self._made_there
 
     @property
@@ -452,24 +453,24 @@ class Graph(GraphBuilding):
 
 
 class _Body:
-    """A graph of the library, which goes with the last array that lies in it."""
+    """A graph of the library, freed with the last array that lies in its memory."""
 
     __slots__ = ("__weakref__", "handle")
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
-        # not at exit: the operating system is quicker
+        # not at exit: the operating system frees memory faster
         weakref.finalize(self, _core.gnograd_graph_free, handle).atexit = False
 
     def array(self, where: int, length: int, dtype: str) -> NDArray[Any] | None:
-        """One of its arrays; None at the address 0."""
+        """Array of the graph at an address; None for address 0."""
         if not length:
             return np.empty(0, dtype)
         return np.asarray(_Part(self, where, length, dtype)) if where else None
 
 
 class _Part:
-    """Memory in a graph of the library, as NumPy asks for it."""
+    """Memory in a graph of the library, as an object with ``__array_interface__``."""
 
     __slots__ = ("__array_interface__", "body")
 
@@ -481,12 +482,12 @@ class _Part:
 
 
 def lend(arrays: GraphArrays, borders: Borders | None = None) -> Graph:
-    """Graph of arrays in both orders, which are trusted: neither checked nor copied.
+    """Graph of arrays by destination and by source, which are neither checked nor copied.
 
     Parameters
     ----------
     arrays : GraphArrays
-        Contiguous NumPy arrays of the right types, which stay as they are.
+        Contiguous NumPy arrays of the right types, which must not be changed later.
     borders : Borders, optional
     """
     arrays = GraphArrays(*arrays)
@@ -494,7 +495,7 @@ def lend(arrays: GraphArrays, borders: Borders | None = None) -> Graph:
 
 
 def restored(arrays: GraphArrays, borders: Borders | None = None) -> Graph:
-    """Graph of arrays that come from outside, such as a file: checked, and kept in copies."""
+    """Graph of arrays from an untrusted source, such as a file: checked, and kept in copies."""
     check_arrays(arrays, borders)
     return lend(GraphArrays(*(None if x is None else np.array(x) for x in arrays)), borders)
 
@@ -531,12 +532,12 @@ def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
 
 
 def _nodes(name: str, value: Any) -> int:
-    """A number of nodes."""
+    """Check a number of nodes."""
     return integer(f"graph: {name}", value, AT_LEAST_0)
 
 
 def _largest(name: str, ends: NDArray[np.int64]) -> int:
-    """The largest of some nodes, -1 if there are none; nothing that would take absurd memory."""
+    """Largest of some nodes, -1 if there are none; an error if it is absurdly large."""
     largest = int(ends.max(initial=-1))
     if largest >= LARGEST:
         edge = int(np.argmax(ends))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The arrays of a graph, of whatever framework: batches of graphs, and room for more edges."""
+"""Arrays of a graph in any framework: batches of graphs, and room for more edges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = [
 
 
 class GraphSizes(NamedTuple):
-    """As much of a graph as the shapes of arrays depend on."""
+    """Sizes of a graph, which shapes of arrays depend on."""
 
     n_src: int
     n_dst: int
@@ -40,9 +40,10 @@ class GraphArrays(NamedTuple):
     src_indices: Any
     """Destination of every edge in the order of sources, int32, (n_edges,)."""
     src_edges: Any
-    """Row of the edge arrays that belongs to it, int64, (n_edges,)."""
+    """Row of the edge arrays that belongs to every edge in this order, int64, (n_edges,)."""
     src_positions: Any
-    """Its position in the order of destinations, int64, (n_edges,); None: as `src_edges`."""
+    """Position of every such edge in the order of destinations, int64, (n_edges,); None:
+    `src_edges`."""
 
     @property
     def sizes(self) -> GraphSizes:
@@ -53,7 +54,7 @@ class GraphArrays(NamedTuple):
 
 
 class OfArrays:
-    """What graphs of all frameworks tell of their arrays."""
+    """Properties that graphs of all frameworks read from their arrays."""
 
     arrays: GraphArrays
 
@@ -79,7 +80,7 @@ class OfArrays:
 
 
 class Borders(NamedTuple):
-    """First source, destination and row of edge arrays of every graph in a batch, and the ends.
+    """First source, destination and row of edge arrays of every graph in a batch, and the totals.
 
     Integers, as tuples or, in frameworks, arrays, (n_graphs + 1,) each.
     """
@@ -90,13 +91,13 @@ class Borders(NamedTuple):
 
 
 Numbers = Callable[[int, int, Any], Any]
-"""The numbers from a first to before a last, in the type and at the place of an array."""
+"""Function of (first, last, like): integers first .. last - 1, with dtype and device of `like`."""
 
 
 def side_by_side(
     graphs: Sequence[GraphArrays], concatenate: Callable[[list[Any]], Any], numbers: Numbers
 ) -> tuple[GraphArrays, Borders]:
-    """One graph of several, whose nodes and rows of edge arrays come one behind the other."""
+    """One graph of several, with nodes and rows of edge arrays in the order of the graphs."""
     if not graphs:
         raise ValueError("Graph.batch: graphs is empty, needs one or more")
     sizes = [graph.sizes for graph in graphs]
@@ -133,7 +134,7 @@ def side_by_side(
 
 
 def apart(graph: GraphArrays, borders: Borders | None) -> list[GraphArrays]:
-    """The graphs that `side_by_side` has put together."""
+    """The graphs that `side_by_side` has joined."""
     if borders is None:
         raise ValueError("Graph.unbatch: the graph is no batch")
     parts = []
@@ -157,7 +158,7 @@ def apart(graph: GraphArrays, borders: Borders | None) -> list[GraphArrays]:
 def with_room(
     graph: GraphArrays, n_edges: int, concatenate: Callable[[list[Any]], Any], numbers: Numbers
 ) -> GraphArrays:
-    """The graph with so many rows of edge arrays, the last ones of which belong to no edge."""
+    """The graph with `n_edges` rows of edge arrays, the last ones of which belong to no edge."""
     n = graph.sizes.n_edges
     if n_edges < n:
         raise ValueError(f"Graph.pad: n_edges is {n_edges}, needs {n} or more")
@@ -176,7 +177,7 @@ def with_room(
 
 
 def representation(graph: GraphArrays) -> str:
-    """What a graph prints as."""
+    """Text that `repr` of a graph gives."""
     n_src, n_dst, n_edges = graph.sizes
     room = n_edges - int(graph.offsets[-1])
     more = f", room for {room} of these" if room else ""

@@ -21,11 +21,11 @@ G = TypeVar("G", bound="GraphBuilding")
 
 
 class GraphBuilding:
-    """What makes graphs of something else than their arrays; part of `gnograd.Graph`."""
+    """Constructors of graphs from points, matrices and other graphs; base of `gnograd.Graph`."""
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # what `Graph` has
+    if TYPE_CHECKING:  # attributes of `Graph`
         sizes: GraphSizes
         borders: Borders | None
 
@@ -120,41 +120,41 @@ class GraphBuilding:
     ) -> G | list[G]:
         """Graph of all pairs of points at most `radius` apart.
 
-        The sources of a destination come in ascending order. Points on a GPU are looked for there,
-        by `neighbors`, and the graph is made there.
+        The sources of a destination come in ascending order. Points on a GPU are searched there, by
+        `neighbors`, and the graph is made there.
 
         Parameters
         ----------
         sources : array of float, (n_src, d)
             Coordinates of the sources.
         radius : float or list of float
-            Largest Euclidean distance, inclusive. Of a list, there is a graph each.
+            Largest Euclidean distance, inclusive. A list makes one graph for each.
         destinations : array of float, (n_dst, d), optional
             Coordinates of the destinations; the sources when left out.
         include_self : bool, optional
-            Whether a point is its own neighbour; ``False`` only without `destinations`.
+            Make every point its own neighbour; ``False`` only without `destinations`.
         period : float or array of float, (d,), optional
             Lengths of a periodic box, 0 along axes that are not periodic. Distances are to the
             nearest image, which makes one edge even where more images are in reach.
         batch, destination_batch : array of int, (n_src,), (n_dst,), optional
-            The item of a batch that every point belongs to, ids that do not descend: edges are only
-            between points of the same one. The second goes with `destinations`.
+            Item of the batch that every point belongs to, as ids that do not decrease: edges only
+            join points of the same item. The second goes with `destinations`.
         source_items, destination_items : iterable of int, (n_items + 1,), optional
-            Instead of these, the first point of every item, and the number of points at the end.
+            First point of every item, and the number of points at the end, in place of the ids.
             The second goes with `destinations`.
         max_neighbors : int, optional
-            No destination has more edges; all when left out.
+            Largest number of edges of a destination; no limit when left out.
         choose : {"nearest", "random"}, optional
-            Which sources a destination with more in reach has: the nearest, by number where
+            Choice of sources where more are in reach of a destination: the nearest, by number where
             distances are equal, or those with the smallest hashes of `seed` and the numbers of the
-            two points, the same on every device and for any number of threads.
+            two points, which are the same on every device and for any number of threads.
         seed : int, optional
-            From 0 to 2**63 - 1.
+            Seed of the random choice, from 0 to 2**63 - 1.
 
         Returns
         -------
         Graph or list of Graph
-            Of a list of radii, a graph each.
+            One graph for each radius of a list.
 
         Raises
         ------
@@ -205,15 +205,15 @@ class GraphBuilding:
     ) -> G:
         """Graph of the k sources nearest to every destination, the nearest first.
 
-        Of sources at the same distance the one with the lower number is nearer. Points on a GPU are
-        looked for there, by `knn`, and the graph is made there.
+        Among sources at the same distance the lower number counts as nearer. Points on a GPU are
+        searched there, by `knn`, and the graph is made there.
 
         Parameters
         ----------
         sources : array of float, (n_src, d)
             Coordinates of the sources.
         k : int
-            Edges of a destination; where there are less sources, all are neighbours.
+            Number of edges of a destination; where there are fewer sources, all are neighbours.
         destinations, include_self, period, batch, destination_batch, source_items, \
 destination_items
             As for `Graph.radius`.
@@ -388,7 +388,7 @@ destination_items
         Parameters
         ----------
         first, *others : Graph
-            Of the same numbers of nodes.
+            Graphs with the same numbers of nodes.
 
         Raises
         ------
@@ -428,7 +428,7 @@ destination_items
         return cls.from_edges(src[rows], dst[rows], n_src, n_dst)
 
     def reverse(self: G) -> G:
-        """The same edges the other way round, between nodes that have changed sides.
+        """Graph with all edges reversed: sources become destinations and destinations sources.
 
         Edge arrays stay as they are: row e is the edge from ``dst[e]`` to ``src[e]``. The reverse
         of a batch is a batch.
@@ -452,11 +452,11 @@ destination_items
         )
 
     def with_self_loops(self: G) -> G:
-        """The same graph with exactly one self-loop at each node.
+        """Copy of this graph with exactly one self-loop at each node.
 
-        Of a bipartite graph the first ``min(n_src, n_dst)`` nodes on both sides count as the same.
-        Rows of edge arrays stay, but those of self-loops that there were belong to no edge. The
-        rows of the new ones come behind, one a node.
+        In a bipartite graph the first ``min(n_src, n_dst)`` nodes on both sides count as the same.
+        Rows of edge arrays stay, but those of former self-loops belong to no edge. The rows of the
+        new self-loops follow, one a node.
 
         See Also
         --------
@@ -488,7 +488,7 @@ destination_items
         return np.arange(n) if ids is None else np.sort(ids[:n])
 
     def _ends(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Sources and destinations of these rows."""
+        """Sources and destinations of the rows of edge arrays that belong to an edge."""
         rows = self._rows()
         if len(rows) == self.sizes.n_edges:
             return self.src, self.dst
@@ -502,7 +502,7 @@ destination_items
         rows: NDArray[np.int64],
         sizes: GraphSizes,
     ) -> G:
-        """Graph whose edges have these rows of edge arrays; the others belong to no edge."""
+        """Graph of edges in these rows of edge arrays; the other rows belong to no edge."""
         n_src, n_dst, n_edges = sizes
         made = cls.from_edges(src, dst, n_src, n_dst)
         n = len(rows)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Check of the arrays of a graph that comes from outside, such as a file.
+"""Check of the arrays of a graph from an untrusted source, such as a file.
 
-Kernels trust a graph: they read rows and write rows where its arrays say. Where one is made, they
-are right; where one is read, they are checked here, once, in O(n_edges).
+Kernels trust a graph: they read and write rows without checking its arrays. The constructors make
+valid arrays; those read from outside are checked here, once, in O(n_edges).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ __all__ = ["check_arrays"]
 
 
 def check_arrays(arrays: GraphArrays, borders: Borders | None = None) -> None:
-    """Refuse arrays that are not those of one graph, in both orders.
+    """Raise an error unless arrays are those of one graph, in both orders.
 
     Parameters
     ----------
     arrays : GraphArrays of ndarray
     borders : Borders, optional
-        Of a batch.
+        Borders of the graphs, if the arrays are those of a batch.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def _expect(name: str, found: Any, expected: Any, what: str) -> None:
 
 
 def _check_borders(arrays: GraphArrays, borders: Borders) -> None:
-    """Refuse borders of a batch between which edges do not stay."""
+    """Raise ValueError if an edge of a batch crosses the borders of its graphs."""
     if not isinstance(borders, tuple) or len(borders) != len(Borders._fields):
         raise TypeError(f"graph: borders is of type {type(borders).__name__}, needs Borders")
     src, dst, edges = (np.asarray(each) for each in borders)

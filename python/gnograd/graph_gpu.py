@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Graphs of arrays, and of other graphs, on a GPU: checked, ordered and transposed there.
+"""Graphs made on a GPU from arrays or other graphs: checked, ordered and transposed there.
 
-The host waits once, for whether the arrays make a graph, and once more where the number of nodes,
-or of edges, is to be found. Where they do not, the CPU has the error; where edges are more than
-kernels count, it has the graph.
+The host waits once, to learn if the arrays are valid, and once more where the number of nodes or
+edges has to be found. The functions return None where the CPU has to take over: to raise the error
+if the arrays are invalid, or to make the graph if there are more edges than the kernels can count.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = [
 
 
 def is_on_gpu(*arrays: Any) -> bool:
-    """Whether one of these arrays is on a GPU."""
+    """True if one of these arrays is on a GPU."""
     return any(hasattr(array, "__cuda_array_interface__") for array in arrays)
 
 
 def to_host(array: Any) -> Any:
-    """An array as NumPy's; what is on no GPU as it is."""
+    """Copy an array on a GPU to NumPy; return other arrays as they are."""
     if not is_on_gpu(array):
         return array
     backend = _backend("an array", array)
@@ -39,7 +39,7 @@ def to_host(array: Any) -> Any:
 
 
 def rows(name: str, table: Any) -> list[Any]:
-    """The rows of a table on a GPU."""
+    """The two rows of a table (2, n_edges) on a GPU, as views."""
     backend = _backend(name, table)
     shape, dtype = backend.describe(table)
     if len(shape) != 2 or shape[0] != 2:
@@ -51,7 +51,7 @@ def rows(name: str, table: Any) -> list[Any]:
 
 
 def from_csc(offsets: Any, indices: Any, n_src: int | None, edge_ids: Any) -> GraphArrays | None:
-    """Arrays of the graph of edges by destination; None where the CPU shall make it."""
+    """Arrays of the graph of edges by destination; None if the CPU has to make it."""
     given = {"offsets": offsets, "indices": indices, "edge_ids": edge_ids}
     backend, sizes = _vectors(given)
     n_dst, n_edges = sizes["offsets"] - 1, sizes["indices"]
@@ -78,13 +78,13 @@ def from_csc(offsets: Any, indices: Any, n_src: int | None, edge_ids: Any) -> Gr
 
 
 def lengths(src: Any, dst: Any) -> int | None:
-    """The number of edges; None where there is not one of both."""
+    """Number of edges; None if the lengths of `src` and `dst` differ."""
     _, sizes = _vectors({"src": src, "dst": dst})
     return sizes["src"] if sizes["src"] == sizes["dst"] else None
 
 
 def largest(src: Any, dst: Any) -> tuple[int, int]:
-    """The largest nodes of edges, -1 where there are none; the host waits for them."""
+    """Largest source and largest destination, -1 if there are no edges; the host waits for them."""
     backend, sizes = _vectors({"src": src, "dst": dst})
     ends, dtype = _alike(backend, src, dst)
     found = backend.found("graph_from_edges", "largest", dtype, [0, 0, sizes["src"], -1, *ends], 2)
@@ -94,7 +94,7 @@ def largest(src: Any, dst: Any) -> tuple[int, int]:
 def from_edges(
     src: Any, dst: Any, n_src: int, n_dst: int, self_loops: bool | None
 ) -> GraphArrays | None:
-    """Arrays of the graph of edges in any order; None where the CPU shall make it."""
+    """Arrays of the graph of edges in any order; None if the CPU has to make it."""
     backend, sizes = _vectors({"src": src, "dst": dst})
     n_given = sizes["src"]
     n_edges = n_given + (min(n_src, n_dst) if self_loops else 0)
@@ -109,7 +109,7 @@ def from_edges(
 
 
 def reverse(graph: GraphArrays) -> GraphArrays:
-    """Arrays of the graph with the same edges the other way round."""
+    """Arrays of the graph with all edges reversed."""
     backend = _backend("it", graph.offsets)
     n_src, n_dst, n_edges = graph.sizes
     src, dst = _ends(backend, graph)
@@ -117,7 +117,7 @@ def reverse(graph: GraphArrays) -> GraphArrays:
 
 
 def with_self_loops(graph: GraphArrays) -> GraphArrays | None:
-    """Arrays of the graph with one self-loop a node; None where the CPU shall make it."""
+    """Arrays of the graph with one self-loop a node; None if the CPU has to make it."""
     backend = _backend("it", graph.offsets)
     n_src, n_dst, n_edges = graph.sizes
     n_loops = min(n_src, n_dst)
@@ -127,7 +127,7 @@ def with_self_loops(graph: GraphArrays) -> GraphArrays | None:
 
 
 def union(graphs: Sequence[GraphArrays]) -> GraphArrays | None:
-    """Arrays of the graph with all edges of these, once; None where the CPU shall make it.
+    """Arrays of the graph with all edges of these, once; None if the CPU has to make it.
 
     The host waits for the number of edges.
     """
@@ -157,7 +157,7 @@ def _ordered(
     ends: list[Any],
     n_edges: int,
 ) -> tuple[GraphArrays, list[int]]:
-    """Arrays of the graph of edges between ends, and what is found of these."""
+    """Arrays of the graph of edges between ends, and the two findings of the kernel."""
     n_src, n_dst, *_ = sizes
     lengths = n_dst + 1, n_edges, n_edges, n_src + 1, n_edges, n_edges, n_edges
     made = _empty(backend, lengths, ends[0])
@@ -167,15 +167,15 @@ def _ordered(
 def _of_rows(
     backend: ModuleType, ends: list[Any], n_src: int, n_dst: int, n_rows: int, n_loops: int = 0
 ) -> GraphArrays:
-    """Arrays of the graph of rows of edge arrays between ends, -1 where there is no edge."""
+    """Arrays of the graph from the ends of every row of edge arrays, -1 for no edge."""
     sizes = n_src, n_dst, n_rows, 1 if n_loops else -1
     made, found = _ordered(backend, "rows", "int32", sizes, ends, n_rows + n_loops)
-    assert not found[0]  # they are those of a graph
+    assert not found[0]  # ends of an existing graph are valid
     return _without_ids(made) if found[1] else made
 
 
 def _without_ids(made: GraphArrays) -> GraphArrays:
-    """A graph whose edges are in the order of the rows of edge arrays."""
+    """The graph without edge ids, for edges that are in the order of the edge arrays."""
     return made._replace(edge_ids=None, src_positions=None)
 
 
@@ -188,12 +188,12 @@ def _ends(backend: ModuleType, graph: GraphArrays, to: list[Any] | None = None) 
 
 
 def _pair(backend: ModuleType, n: int, like: GraphArrays) -> list[Any]:
-    """Memory for two ends of edges."""
+    """Memory for the sources and destinations of edges."""
     return [backend.empty((n,), "int32", like=like.offsets) for _ in range(2)]
 
 
 def _part(backend: ModuleType, array: Any, first: int, n: int) -> Any:
-    """Items of a vector of int32."""
+    """View of `n` items of a vector of int32, from `first` on."""
     return backend.DeviceArray((n,), "int32", array, backend.address(array) + 4 * first)
 
 
@@ -207,7 +207,7 @@ def _backend(name: str, array: Any) -> ModuleType:
 
 
 def _vectors(given: dict[str, Any]) -> tuple[ModuleType, dict[str, int]]:
-    """Who computes on vectors of integers, and their lengths."""
+    """Backend of vectors of integers, and their lengths."""
     arrays = {name: array for name, array in given.items() if array is not None}
     there = next(name for name, array in arrays.items() if is_on_gpu(array))
     backend, sizes = _backend(there, arrays[there]), {}
@@ -228,7 +228,7 @@ def _few_enough(n_src: int, n_dst: int, n_edges: int) -> bool:
 
 
 def _alike(backend: ModuleType, *arrays: Any) -> tuple[list[Any], str]:
-    """Contiguous vectors of the same integers."""
+    """Contiguous vectors of one dtype, and its name."""
     dtypes = {backend.describe(array)[1] for array in arrays}
     if len(dtypes) == 1:
         return [backend.contiguous(array) for array in arrays], dtypes.pop()

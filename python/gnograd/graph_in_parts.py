@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Graphs of which a program has a part only, which say how operators work on them."""
+"""Graphs that are distributed: a process has a part only, and they compute operators themselves."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ __all__ = ["GraphInParts"]
 
 
 class GraphInParts(abc.ABC):
-    """A graph that stands where a `Graph` does, and has faces of operators of its own."""
+    """Base of graphs that can replace a `Graph` and compute the faces of operators themselves."""
 
     @property
     @abc.abstractmethod
     def sizes(self) -> GraphSizes:
-        """Rows of the arrays that a caller gives and gets."""
+        """Sizes of the part that this process has: rows of the arrays that callers pass and get."""
 
     @property
     @abc.abstractmethod
     def faces(self) -> ModuleType:
         """Functions `forward`, `vjp`, `jvp` and `hvp` of this graph, an operator, and the call.
 
-        Operators hand over what they were called with, in the order of their own arguments, static
-        arguments last: nothing has been checked.
+        Operators pass on their unchecked arguments in order, static arguments last.
         """

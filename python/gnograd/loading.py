@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Trained models, without an import of PyTorch before one is asked for."""
+"""Loading of trained models; PyTorch is only imported when one is loaded."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["load"]
 
 
 def load(directory: str | os.PathLike[str], device: Any = "cpu") -> PointModel:
-    """Model that ``gnograd train points`` has trained, as a module of PyTorch.
+    """Load a model that ``gnograd train points`` has trained, as a PyTorch module.
 
     Parameters
     ----------
     directory : path-like
-        The ``--out`` of the training. Of its files, ``model.json`` and ``model.safetensors`` are
-        read; nothing in them is executed.
+        The ``--out`` of the training, with ``model.json`` and ``model.safetensors``. Nothing in
+        these files is executed.
     device : torch.device or str
 
     Returns

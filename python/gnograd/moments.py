@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a neighbourhood looks like: moments of the offsets of its points."""
+"""Geometry of neighbourhoods: moments of the offsets of their points."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def offset_moments(x: Array, y: Array, *, graph: GraphLike) -> Array:
 
 
 class NeighborhoodMoments(NamedTuple):
-    """What `neighborhood_moments` tells of every destination."""
+    """Result of `neighborhood_moments`: geometry of the neighbourhood of every destination."""
 
     count: Any
     """Number of neighbours, (n_dst,)."""
@@ -80,13 +80,13 @@ class NeighborhoodMoments(NamedTuple):
     centroid: Any
     """Mean of the neighbours' positions as seen from the destination, (n_dst, d)."""
     eigenvalues: Any
-    """Of the covariance of the neighbours' positions, the largest first, (n_dst, d)."""
+    """Eigenvalues of the covariance of the neighbours' positions, the largest first, (n_dst, d)."""
 
 
 def take_apart(
     moments: Any, count: Any, n_dims: int, library: Any, asarray: Callable[..., Any]
 ) -> NeighborhoodMoments:
-    """Make what `neighborhood_moments` gives of the result of `offset_moments`.
+    """Compute the result of `neighborhood_moments` from that of `offset_moments`.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def take_apart(
     """
     d = n_dims
     covariance = moments[:, asarray(_columns_of_covariance(d))].reshape((-1, d, d))
-    # a single point has no spread wherever it is: of the derivatives of equal eigenvalues, which
-    # do not exist, nothing may come back
+    # the covariance of a single point is constant 0: the derivatives of its equal eigenvalues,
+    # which do not exist, must not enter gradients
     single = (count < 2)[:, None]
     apart: Any = [[a * (a == b) for b in range(d)] for a in range(d)]
     apart = asarray(apart, dtype=moments.dtype)
@@ -115,13 +115,13 @@ def take_apart(
 
 
 def _columns_of_covariance(d: int) -> list[int]:
-    """Columns of `offset_moments` that have the entries of the matrix, row by row."""
+    """Columns of `offset_moments` that hold the entries of the covariance, row by row."""
     pairs = [(min(a, b), max(a, b)) for a in range(d) for b in range(d)]
     return [2 + d + row * d - row * (row - 1) // 2 + column - row for row, column in pairs]
 
 
 def positions_of_destinations(x: Any, graph: Any, destinations: Any) -> Any:
-    """Those given, or those of the sources where the graph allows it."""
+    """`destinations`, or `x` when left out, which needs as many sources as destinations."""
     if destinations is None and graph.n_src != graph.n_dst:
         raise ValueError(
             f"neighborhood_moments: graph has {graph.n_src} sources and {graph.n_dst} "

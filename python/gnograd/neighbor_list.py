@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Neighbours in a cell of any shape, with all their periodic images.
 
-Points are moved into the cell, and copied to wherever an image is near it; the copies are searched
-as other points are. What that finds are candidates: the formula decides, of the coordinates and the
-cell as they were given.
+Points are moved into the cell and copied to all their images near it, and the copies are searched
+as other points are. This finds candidates; the formula decides, with the coordinates and the cell
+as they were given.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gnograd.static import LARGEST, boolean, shown
 __all__ = ["NeighborList", "neighbor_list"]
 
 _FARTHEST = 2.0**30
-"""Cells that a point may be away from the one at the origin."""
+"""Largest distance of a point from the cell at the origin, in cells."""
 
 
 class NeighborList(NamedTuple):
@@ -31,13 +31,13 @@ class NeighborList(NamedTuple):
     offsets: Any
     """First neighbour of every point, and their number, (n + 1,), int64."""
     indices: Any
-    """Points whose images they are, (n_edges,), int32."""
+    """Point that every neighbour is an image of, (n_edges,), int32."""
     shifts: Any
-    """Cells that the image is away from the point itself, (n_edges, d), int32."""
+    """Offset of the image from the point itself, in cells, (n_edges, d), int32."""
     distances: Any
-    """(n_edges,), float64."""
+    """Distance to the image, (n_edges,), float64."""
     vectors: Any
-    """To the image, (n_edges, d), float64."""
+    """Vector to the image, (n_edges, d), float64."""
 
 
 @named_now("periodic", "full")
@@ -65,10 +65,10 @@ def neighbor_list(
     cell : array of float, (d, d), optional
         Vectors of the cell, a row each; no periodic images when left out.
     periodic : bool or sequence of bool, (d,), optional
-        Along which of these vectors there are images. The others do not matter, and may be 0.
+        Vectors of the cell along which there are images. The others do not matter, and may be 0.
     full : bool, optional
-        Whether pairs are there from both of their ends, or once: where ``i < j``, or where an image
-        of the point itself has a shift whose first number that is not 0 is positive.
+        List every pair from both of its ends. If false, once: where ``i < j``, or, for an image of
+        the point itself, where the first number of its shift that is not 0 is positive.
 
     Returns
     -------
@@ -121,15 +121,15 @@ class _Lattice(NamedTuple):
     """The periodic vectors of a cell; zeros along axes that are open."""
 
     cell: NDArray[np.float64]
-    """(d, d)"""
+    """Vectors of the cell, a row each, (d, d)."""
     dual: NDArray[np.float64]
-    """What coordinates are multiplied by for how many cells away they are, (d, d)."""
+    """Pseudoinverse of the periodic vectors: ``x @ dual`` is x in units of the cell, (d, d)."""
     reach: NDArray[np.float64]
     """The radius in cells, (d,)."""
 
     @classmethod
     def of(cls, cell: ArrayLike | None, periodic: Any, d: int, radius: float) -> _Lattice:
-        """Check the arguments."""
+        """Check the arguments, and compute the dual vectors."""
         name = "neighbor_list"
         given = np.zeros((d, d)) if cell is None else real_numbers(name, "cell", cell)
         if given.shape != (d, d):
@@ -157,19 +157,19 @@ class _Lattice(NamedTuple):
 
     @property
     def slack(self) -> float:
-        """What rounding may add to the radius in cells."""
+        """Bound for the effect of rounding on the radius in cells."""
         return 1e-9 * (1 + float(self.reach.max()))
 
 
 def _images_near(images: Any, inside: Any) -> Search:
-    """The search for images near the points in the cell."""
+    """Search for images near the points in the cell."""
     shapes = [shape_of(x) for x in (images, inside)]
     items = [np.array([0, n]) for n, _ in shapes]
     return Search("neighbor_list", images, inside, np.zeros(shapes[0][1]), items, None)
 
 
 def _wider(radius: float, extent: float) -> float:
-    """The radius, and as much as rounding may move images, given how large coordinates are."""
+    """The radius, and a bound for the rounding of images, for coordinates of size `extent`."""
     return radius * (1 + 1e-9) + 2.0**-44 * extent
 
 
@@ -213,7 +213,7 @@ def _on_cpu(
     squares = np.zeros(len(i))
     for a in range(d):
         squares += vectors[:, a] * vectors[:, a]
-    first = np.zeros(len(i))  # of the shift's numbers that is not 0
+    first = np.zeros(len(i))  # first number of a shift that is not 0
     for a in reversed(range(d)):
         first = np.where(shift[:, a] != 0, shift[:, a], first)
     kept = (squares <= radius * radius) & ((i != j) | (first != 0))
@@ -227,7 +227,7 @@ def _on_cpu(
 
 
 def _images(cells: NDArray[np.float64], lattice: _Lattice) -> tuple[NDArray[np.int64], Any]:
-    """Points and cells of the images that may be near the cell, ordered by both."""
+    """Points and cells of all images that may be near the cell, in the order of both."""
     n, d = cells.shape
     first = np.ceil(-lattice.reach - lattice.slack - cells)
     last = np.floor(1 + lattice.reach + lattice.slack - cells)
@@ -290,4 +290,4 @@ def _on_gpu(points: Any, radius: float, lattice: _Lattice, full: bool) -> tuple[
 
 
 _NOT_FINITE, _TOO_FAR = 2**62, 2**62 - 1
-"""Instead of the exponent of the largest coordinate."""
+"""Codes of errors in place of the exponent of the largest coordinate."""

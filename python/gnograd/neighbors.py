@@ -77,7 +77,7 @@ def neighbors(
 
     On the CPU by a k-d tree, on a GPU by a hash table of cells. Both compare
     ``(x_1 - y_1)**2 + ... <= radius**2`` in float64, summed in the order of the axes, so that they
-    agree on points at the radius, too. Arrays on a GPU are looked for there; the host waits for the
+    agree on points at the radius, too. Arrays on a GPU are searched there; the host waits for the
     number of neighbours.
 
     Parameters
@@ -85,34 +85,34 @@ def neighbors(
     sources : array of float, (n_src, d)
         Coordinates. On a GPU in float32 or float64, with at most three axes.
     radius : float or list of float
-        Largest Euclidean distance, inclusive. Of a list, one search for each, by one k-d tree.
+        Largest Euclidean distance, inclusive. A list makes one search for each, with one k-d tree.
     destinations : array of float, (n_dst, d), optional
-        Where the sources are, in the same dtype on a GPU; the sources when left out.
+        Coordinates, on a GPU in the dtype of the sources; the sources when left out.
     include_self : bool, optional
-        Whether a point is its own neighbour; ``False`` only without `destinations`.
+        Make every point its own neighbour; ``False`` only without `destinations`.
     period : float or array of float, (d,), optional
         Lengths of a periodic box, 0 along axes that are not periodic. Distances are to the nearest
         image, and a source is a neighbour once even where more images are in reach.
     batch, destination_batch : array of int, (n_src,), (n_dst,), optional
-        The item of a batch that every point belongs to, ids that do not descend: only points of the
-        same item are neighbours. The second goes with `destinations`.
+        Item of the batch that every point belongs to, as ids that do not decrease: only points of
+        the same item are neighbours. The second goes with `destinations`.
     source_items, destination_items : iterable of int, (n_items + 1,), optional
-        Instead of these, the first point of every item, and the number of points at the end. The
+        First point of every item, and the number of points at the end, in place of the ids. The
         second goes with `destinations`.
     max_neighbors : int, optional
-        No destination has more of them; all when left out.
+        Largest number of neighbours of a destination; no limit when left out.
     choose : {"nearest", "random"}, optional
-        Which ones a destination with more in reach has: the nearest, by number where distances are
-        equal, or those with the smallest hashes of `seed` and the numbers of the two points. These
-        are the same on every device and for any number of threads.
+        Choice of sources where more are in reach of a destination: the nearest, by number where
+        distances are equal, or those with the smallest hashes of `seed` and the numbers of the two
+        points, which are the same on every device and for any number of threads.
     seed : int, optional
-        From 0 to 2**63 - 1.
+        Seed of the random choice, from 0 to 2**63 - 1.
 
     Returns
     -------
     Neighbors or list of Neighbors
         `offsets` and `indices`, on the device of the points, the sources of a destination
-        ascending; of a list of radii, one each.
+        ascending; one for each radius of a list.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def knn(
     """The k sources nearest to every destination.
 
     On the CPU by a k-d tree, on a GPU by a tree of boxes. Distances are compared as by
-    `neighbors`; of sources at the same distance the one with the lower number is nearer, so that
+    `neighbors`; among sources at the same distance the lower number counts as nearer, so that
     both find the same.
 
     Parameters
@@ -185,7 +185,7 @@ def knn(
     sources : array of float, (n_src, d)
         Coordinates. On a GPU in float32 or float64, with at most three axes.
     k : int
-        Where there are less sources (in an item of a batch), all are neighbours.
+        Number of neighbours; where there are fewer sources (in an item of a batch), all of them.
     destinations, include_self, period, batch, destination_batch, source_items, destination_items
         As for `neighbors`.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What searches for near points are given, checked."""
+"""Checked arguments of searches for near points."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SEEDS = Limits(0, 2**63 - 1)
 
 
 class Wanted(NamedTuple):
-    """Which of the near points are neighbours."""
+    """Selection of neighbours among the near points."""
 
     radii: list[float]
-    """One search each"""
+    """Radii, one search for each"""
     most: int | None
-    """Neighbours of a destination, if not all"""
+    """Largest number of neighbours of a destination; None for no limit"""
     seed: int | None
-    """Of the choice between more of them; None for the nearest"""
+    """Seed of the random choice if there are more; None for the nearest"""
 
     @classmethod
     def of(cls, operator: str, radius: Any, max_neighbors: Any, choose: Any, seed: Any) -> Wanted:
@@ -48,20 +48,20 @@ class Wanted(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Points, a box around them, and which of them are to be neighbours at all."""
+    """Points, the periodic box, and limits on which of them may be neighbours at all."""
 
     operator: str
-    """For messages"""
+    """Name for messages"""
     sources: Any
-    """(n_src, d); on the CPU in float64"""
+    """Coordinates (n_src, d); on the CPU in float64"""
     destinations: Any
-    """(n_dst, d)"""
+    """Coordinates (n_dst, d)"""
     box: NDArray[np.float64]
-    """Its lengths, 0 along open axes, (d,)"""
+    """Lengths of the periodic box, 0 along open axes, (d,)"""
     items: list[NDArray[np.int64]]
     """First source of every item, and first destination, (n_items + 1,) each"""
     own: int | None
-    """Where points are no neighbours of themselves: the source that is destination 0."""
+    """Source that is destination 0, if points are not their own neighbours; else None"""
 
     @classmethod
     def of(
@@ -77,7 +77,7 @@ class Search(NamedTuple):
         destination_batch: Any = None,
         names: tuple[str, str] = ("sources", "destinations"),
     ) -> Search:
-        """Check the arguments of an operator, where sources and destinations go by these names."""
+        """Check the arguments of an operator; `names` of the points are for messages."""
         include_self = boolean(f"{operator}: include_self", include_self)
         if destinations is not None and not include_self:
             raise ValueError(f"{operator}: include_self=False needs {names[1]}=None")
@@ -124,12 +124,12 @@ class Search(NamedTuple):
 
     @property
     def on_gpu(self) -> bool:
-        """Whether the points are on a GPU."""
+        """True if the points are on a GPU."""
         return not isinstance(self.sources, np.ndarray)
 
 
 def shape_of(points: Any) -> tuple[int, ...]:
-    """Of an array on any device."""
+    """Shape of an array on any device."""
     interface = getattr(points, "__cuda_array_interface__", None)
     return tuple(interface["shape"]) if interface else np.shape(points)
 
@@ -143,7 +143,7 @@ def items_of(
     ----------
     operator : str
     batch, destination_batch : array of int, (n_src,), (n_dst,), or None
-        Ids that do not descend, of sources and destinations.
+        Ids of sources and destinations, which do not decrease.
     n_src : int
     n_dst : int or None
         None where the sources are the destinations.
@@ -199,8 +199,7 @@ def checked_items(
     ----------
     operator : str
     given : dict
-        What was given by the name of the argument, and the number of points; one item when left
-        out.
+        Value and number of points by the name of the argument; one item when left out.
 
     Raises
     ------

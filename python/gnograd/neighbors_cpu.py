@@ -23,7 +23,7 @@ def within(
 ) -> list[_Neighbors]:
     """Offsets and indices of the sources within every radius, ascending.
 
-    At most so many of them for a destination: those that a seed chooses, or the nearest ones.
+    At most `most` of them for a destination: those that `seed` chooses, or the nearest ones.
     """
     limits = np.array(radii, np.float64)
     n_src = len(search.sources)
@@ -54,14 +54,14 @@ def nearest(search: Search, k: int) -> _Neighbors:
 def _found(
     search: Search, n_searches: int, find: Callable[[list[int], int, list[int], int], int]
 ) -> list[_Neighbors]:
-    """What searches of the same points find.
+    """Offsets and indices for every one of `n_searches` searches of the same points.
 
     Parameters
     ----------
     search : Search
     n_searches : int
     find : callable
-        Of sizes, the source that is destination 0, and addresses: of arrays, and of the result.
+        Function of the library: of sizes, `Search.own`, addresses of arrays and of the result.
     """
     for name in "sources", "destinations":
         if not np.isfinite(getattr(search, name)).all():

@@ -26,7 +26,7 @@ def within(
 ) -> list[_Neighbors]:
     """Offsets and indices of the sources within every radius, ascending.
 
-    At most so many of them for a destination: those that a seed chooses, or the nearest ones.
+    At most `most` of them for a destination: those that `seed` chooses, or the nearest ones.
     """
     kernels = _Kernels(search)
     if most is not None and seed is not None:
@@ -45,7 +45,7 @@ def nearest(search: Search, k: int) -> _Neighbors:
 
 
 class _Kernels:
-    """The kernels, and what they are given of a search."""
+    """The kernels, and their arguments for one search."""
 
     def __init__(self, search: Search) -> None:
         operator = search.operator
@@ -66,10 +66,11 @@ class _Kernels:
             self.items = [backend.to_device(each, device) for each in search.items]
 
     def within(self, radius: float, most: int | None = None, seed: int = 0) -> _Neighbors:
-        """All, or so many chosen ones, through a table of cells.
+        """All sources within a radius, or `most` chosen by `seed`, through a table of cells.
 
-        What is found is kept until there is memory for as much as there is: 256 bytes a destination
-        and 512 MiB at most. Hashes of more than 32 chosen ones take twice as much meanwhile.
+        Neighbours that the first pass finds are kept until the memory for all is allocated: 256
+        bytes a destination and 512 MiB at most. Hashes of more than 32 chosen ones take twice as
+        much.
         """
         n_src, n_dst = self.n_src, self.n_dst
         most = n_src if most is None else min(most, n_src)
@@ -94,7 +95,7 @@ class _Kernels:
         return offsets, indices
 
     def nearest(self, k: int, radius: float, ascending: bool) -> _Neighbors:
-        """The k nearest ones, through a tree of boxes."""
+        """The k nearest sources, through a tree of boxes."""
         k = min(k, self.n_src)
         sizes = [
             self.n_src, self.n_dst, self.d, self.n_items, k, radius, *self.period,
@@ -109,7 +110,7 @@ class _Kernels:
         return offsets, indices
 
     def nearer(self, radius: float, offsets: Any, indices: Any) -> _Neighbors:
-        """Those of the neighbours that are within a smaller radius."""
+        """Neighbours that are within a smaller radius too."""
         sizes = [self.n_src, self.n_dst, self.d, radius, *self.period]
         points, found = [self.sources, self.destinations], [offsets, indices]
         ((n_edges,), _) = self.backend.describe(indices)
@@ -121,7 +122,7 @@ class _Kernels:
         return kept_offsets, kept
 
     def _indices(self, offsets: Any) -> Any:
-        """Room for as many as there are; the host waits for their number."""
+        """Memory for all neighbours; the host waits for their number."""
         n_edges = self.backend.last(offsets)
         if n_edges < 0:
             name = "sources" if n_edges == -1 else "destinations"
@@ -136,7 +137,7 @@ class _Kernels:
 
 
 def gpu_backend(operator: str, points: Any) -> ModuleType:
-    """Who calls kernels on these points."""
+    """Backend that calls kernels on these points."""
     try:
         backend = backend_of(points)
     except RuntimeError as error:
@@ -146,7 +147,7 @@ def gpu_backend(operator: str, points: Any) -> ModuleType:
 
 
 def check_kind(operator: str, backend: ModuleType, d: int, dtype: str) -> None:
-    """Raise an error where there are no kernels for points of so many axes, or of a dtype."""
+    """Raise an error if there are no kernels for points with d axes of a dtype."""
     if dtype not in backend.SUFFIXES:
         raise TypeError(f"{operator}: sources is {dtype}, needs float32 or float64")
     if not 1 <= d <= MOST_AXES:

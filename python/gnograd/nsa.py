@@ -33,7 +33,7 @@ _BIAS = {
     "slope": "real Hq or None",
 }
 _ABSENT = {"n_sequences": "1", "scale": "max(Dk,1)**-0.5"}
-"""One sequence; keys without features are refused by the kernels that need some."""
+"""Defaults: one sequence, and ``Dk**-0.5`` as scale. Kernels refuse keys without features."""
 _COMPRESSED = {"block": AT_LEAST_1, "stride": AT_LEAST_1}
 _FAULTS = (
     (IndexError, "block_index names a block that the sequence of query {} does not have"),
@@ -95,7 +95,7 @@ def selected_attention(
     causal : bool
         Show the query at position s of its sequence only the keys up to position s + q_offset.
     q_offset : int
-        Of the queries' positions against the keys'.
+        Offset of the queries' positions against the keys'.
     cu_q, cu_k : array of int64, (n_sequences + 1,), optional
         First token of every packed sequence, and the end; one sequence when left out.
     query_block : int
@@ -190,7 +190,7 @@ def compressed_attention(
         Show the query at position s only the compressed tokens whose last token is at most at
         position s + q_offset.
     q_offset : int
-        Of the queries' positions against the keys'.
+        Offset of the queries' positions against the keys'.
     cu_q, cu_k : array of int64, (n_sequences + 1,), optional
         First query and first compressed token of every packed sequence, and the end; one sequence
         when left out. For `cu_k` see `compressed_offsets`.
@@ -251,11 +251,11 @@ def window_attention(
     k, v : array, (Tk, Hk, Dk), (Tk, Hk, Dv)
         Keys and values.
     positions_q, positions_k : array, (Tq, d), (Tk, d), optional
-        Where queries and keys lie, 1 to 8 coordinates. The distance of points that coincide has
+        Positions of queries and keys, 1 to 8 coordinates. The distance of points that coincide has
         derivatives of 0. Float32 where the queries are in half precision.
     slope : array, (Hq,), optional
-        Of the bias, for every query head, in the dtype of the positions. All three are given, or
-        none.
+        Slope of the bias for every query head, in the dtype of the positions. All three are given,
+        or none.
     window : int, optional
         Causal: the query at position s sees the keys at ``s + q_offset - window + 1 ..
         s + q_offset``. Otherwise every sequence is cut into balls of `window` tokens, and a query
@@ -266,7 +266,7 @@ def window_attention(
     causal : bool
         A sliding window instead of balls.
     q_offset : int
-        Of the queries' positions against the keys'; causal only.
+        Offset of the queries' positions against the keys'; causal only.
     cu_q, cu_k : array of int64, (n_sequences + 1,), optional
         First token of every packed sequence, and the end; one sequence when left out.
 
@@ -308,7 +308,7 @@ def window_attention(
 
 
 def _compressed(static: Mapping[str, Any]) -> dict[str, int]:
-    """Compressed tokens, where they are given, or have to be counted in each sequence."""
+    """Number of compressed tokens: given, or counted in each sequence."""
     n = static["n_compressed"]
     if n is None and static["cu"] is not None:
         cu = _borders(static["cu"])
@@ -410,14 +410,14 @@ def compressed_offsets(cu: ArrayLike, block: int, stride: int) -> NDArray[np.int
 
 
 def _tokens(static: Mapping[str, Any]) -> dict[str, int]:
-    """Tokens before compression, where they are given, or the sequences tell."""
+    """Number of tokens before compression: given, or the end of the last sequence."""
     if static["n_keys"] is not None:
         return {"Tk": static["n_keys"]}
     return {} if static["cu_k"] is None else {"Tk": int(_borders(static["cu_k"])[-1])}
 
 
 def _borders(cu: Array) -> NDArray[Any]:
-    """Borders of sequences; something like them for what checks of arrays refuse afterwards."""
+    """Borders of sequences; any valid ones for input that later checks refuse."""
     borders = np.asarray(cu)
     fits = borders.ndim == 1 and borders.size > 0 and borders.dtype.kind in "iu"
     return borders if fits else np.zeros(1, np.int64)
@@ -483,7 +483,7 @@ def select_blocks(
     block_size : int
         Tokens in a block to select.
     n_blocks : int
-        How many to select.
+        Number of blocks to select.
     n_keys : int, optional
         Tokens that were compressed; the last of `cu_k`, or else as many as queries, when left out.
     scale : float, optional
@@ -491,8 +491,8 @@ def select_blocks(
     causal : bool
         Leave out blocks that begin after position s + q_offset.
     q_offset : int
-        Of the queries' positions against the keys': the own block of the query at position s is
-        that of token s + q_offset.
+        Offset of the queries' positions against the keys': the own block of the query at position s
+        is that of token s + q_offset.
     cu_q, cu_k : array of int64, (n_sequences + 1,), optional
         First query, and first token before compression, of every packed sequence, and the end; one
         sequence when left out.
@@ -500,7 +500,7 @@ def select_blocks(
         Consecutive queries that share a selection; all their blocks are own blocks. Sequences
         begin at multiples of it.
     first_blocks, local_blocks : int
-        So many blocks at the start of the sequence, and so many up to the own block, are always
+        Numbers of blocks at the start of the sequence, and up to the own block, that are always
         selected.
     exclude_own : bool
         Never select the own block, nor another query's that shares the selection.
@@ -508,8 +508,8 @@ def select_blocks(
     Returns
     -------
     block_index : array of int32, (ceil(Tq / query_block), Hk, n_blocks)
-        Those always selected, then by score, the lower number first among equals; -1 where no
-        block is left.
+        Blocks that are always selected, then by score, the lower number first among equals; -1
+        where no block is left.
 
     Notes
     -----

@@ -23,7 +23,7 @@ _MISSING = (
 
 
 def _load() -> None:
-    """Load the library; where the system has no libgomp, with the one that PyTorch brings."""
+    """Load the library, with the libgomp of PyTorch where the system has none."""
     try:
         importlib.import_module("gnograd._core")
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every operator is: four faces over one declaration.
+"""Operators: four faces (forward, vjp, jvp, hvp) over one declaration.
 
 A `Function` has the forward face alone, an `Operator` all four. Either is declared by a function
 without a body, whose positional arguments are the (differentiable) inputs and whose keyword
@@ -50,7 +50,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 """Arguments and result of an operator's declaration, for type checkers."""
 _KINDS_OF_CALLS = 64
-"""For so many, at least, an operator knows the checks to hold."""
+"""Number of kinds of calls, at least, for which an operator keeps the results of its checks."""
 
 
 def operator(
@@ -60,18 +60,18 @@ def operator(
     kind: type[Operator[Any, Any]] | None = None,
     **shapes: Any,
 ) -> Callable[[Callable[P, R]], Operator[P, R]]:
-    """Make an operator of a function without a body.
+    """Make an operator from a function without a body.
 
     Parameters
     ----------
     choices : dict of dict
         Static arguments that are chosen by name, and the codes of their choices.
     limits : dict of Limits
-        What static numbers may be.
+        Limits of static numbers.
     kind : type, optional
-        `Operator`, or what extends it.
+        `Operator`, or a subclass.
     **shapes
-        Those of `Declaration`.
+        Fields of `Declaration`.
     """
     made = Operator if kind is None else kind
     return lambda function: made(function, Declaration(**shapes), choices, limits)
@@ -104,10 +104,10 @@ class Function(Generic[P, R]):
     lists : tuple of str
         Names of the static arguments that are lists of integers.
     n_outputs : int
-        How many outputs there are.
+        Number of outputs.
     hops : int
-        How far what a result depends on is from its destination: 1 are the edges that end there,
-        2 are those, too, that end where these start.
+        Distance, in edges, over which a result depends on others: 1 for the edges that end at its
+        destination, 2 if edges that end where these start matter too.
 
     Raises
     ------
@@ -224,7 +224,7 @@ class Function(Generic[P, R]):
         return (result, tuple(results[k] for k in saved)) if return_saved else result
 
     def returned(self, outputs: Sequence[Any], static: Mapping[str, Any]) -> Any:
-        """What a caller gets of all outputs: those that are there, and a single one as it is.
+        """Value that a caller gets: the outputs without absent ones; a single output, not a tuple.
 
         Parameters
         ----------
@@ -238,9 +238,10 @@ class Function(Generic[P, R]):
         return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
     def prepare(self, inputs: tuple[Array, ...], static: Mapping[str, Any]) -> cpu.Prepared | None:
-        """A call of `forward` with ``return_saved=True``, not made; errors are those of the call.
+        """Check and prepare a call of `forward` with ``return_saved=True``, without making it.
 
         For adapters whose arrays lie on the CPU. None where each call needs checks of its own.
+        Errors are those of the call.
         """
         ordered, given = self.ordered(inputs, static)
         call = self._call(ordered, given)
@@ -253,7 +254,7 @@ class Function(Generic[P, R]):
     def results(
         self, inputs: Sequence[tuple[Shape, str] | None], **static: Any
     ) -> dict[str, tuple[Shape, str]]:
-        """Shapes and dtypes of the outputs, then of what else is saved; nothing is computed.
+        """Shapes and dtypes of the outputs, then of the other saved arrays; nothing is computed.
 
         Parameters
         ----------
@@ -266,7 +267,7 @@ class Function(Generic[P, R]):
         Raises
         ------
         TypeError, ValueError
-            What is true of the call: an input missing, of another dtype or shape than it needs.
+            As for the call: an input is missing, or has another dtype or shape than it needs.
 
         Examples
         --------
@@ -341,7 +342,7 @@ class Function(Generic[P, R]):
         Parameters
         ----------
         given : dict
-            Those that a caller gave, by name.
+            Static arguments that a caller gave, by name.
         """
         for name in given:
             if name not in self.static:
@@ -358,11 +359,11 @@ class Function(Generic[P, R]):
         return static
 
     def convert(self, name: str, value: Any) -> Any:
-        """One static argument in the form that kernels take, checked before there is a call."""
+        """Check one static argument, and convert it to the form that kernels take."""
         return self._converters[name](value)
 
     def codes(self, static: Mapping[str, Any]) -> dict[str, Any]:
-        """Static arguments, complete, with the codes of what was chosen by name."""
+        """Static arguments, complete, with the codes of choices in place of their names."""
         return {
             name: self._choices[name][value] if name in self._choices else value
             for name, value in static.items()
@@ -380,7 +381,7 @@ class Function(Generic[P, R]):
         if isinstance(value, Graph | GraphSizes):
             return value
         if isinstance(value, GraphInParts):
-            return value.sizes  # which are enough for shapes
+            return value.sizes  # sizes are enough for shapes
         raise TypeError(f"{self.name}: graph is {kind_of(value)}, needs a gnograd.Graph")
 
     def ordered(
@@ -415,10 +416,10 @@ class Function(Generic[P, R]):
         static: Mapping[str, Any],
         out: Sequence[Array] | Array = None,
     ) -> tuple[Hashable, tuple[int, ...]]:
-        """What a call has in common with others, whose checks hold for it, and its addresses.
+        """Key that a call shares with calls for which the same checks hold, and its addresses.
 
-        None where there may be more to check: memory for results, arrays that kernels do not take
-        as they are, static arguments that are no plain numbers and names.
+        None as key where there is more to check: memory for results, arrays that kernels cannot
+        take as they are, static arguments other than plain numbers and names.
         """
         if out is not None or choice is _STRANGE:
             return None, ()
@@ -591,27 +592,27 @@ class Operator(Function[P, R]):
         saved: Sequence[Array],
         static: Mapping[str, Any],
     ) -> cpu.Prepared | None:
-        """The same of `vjp`; what is saved is what a call of `prepare` saves."""
+        """Check and prepare a call of `vjp`; `saved` is from a call that `prepare` has prepared."""
         call = self._call(inputs, static)
         call.cotangents(cotangent)
         call.saved(saved)
         return call.prepared("vjp", 0, call.gradients(self.wanted(wrt)))
 
     def _cotangents(self, cotangent: Array) -> tuple[Any, ...]:
-        """Cotangents of all outputs, as far as they come so."""
+        """Cotangents, one entry an output; `_STRANGE` if they are not given as such."""
         if self.n_outputs == 1 and type(cotangent) not in _SEQUENCES:
             return (cotangent,)
         items = _items(cotangent)
         return items if len(items) == self.n_outputs else (_STRANGE,)
 
     def _padded(self, arrays: Sequence[Array]) -> tuple[Any, ...]:
-        """One entry an input, as far as they come so."""
+        """One entry an input, None at the end; `_STRANGE` if they are not given as a sequence."""
         if type(arrays) not in _SEQUENCES:
             return (_STRANGE,)
         return (*arrays, *self._absent[len(arrays) :])
 
     def wanted(self, wrt: Collection[str] | None) -> Collection[str]:
-        """Names of the inputs whose gradients are wanted, checked."""
+        """Check the names of the inputs whose gradients are wanted."""
         if wrt is None:
             return self.inputs
         if not isinstance(wrt, Iterable):
@@ -627,18 +628,18 @@ class Operator(Function[P, R]):
 
 _SEQUENCES = (tuple, list)
 _STRANGE = object()
-"""Stands for what is not in the form that most calls have it in; no kernel takes it."""
+"""Marks an argument in an unusual form, so that all checks are made; no kernel takes it."""
 
 
 def _items(arrays: Sequence[Array] | None) -> tuple[Any, ...]:
-    """A sequence of arrays."""
+    """A sequence of arrays as a tuple; `_STRANGE` if it is none."""
     if arrays is None:
         return ()
     return tuple(arrays) if type(arrays) in _SEQUENCES else (_STRANGE,)
 
 
 def _choice(wrt: Collection[str] | None, *more: bool) -> Hashable:
-    """Names of inputs, and what else a call is known by."""
+    """Names of inputs and flags as part of the key of a call."""
     kind = type(wrt)
     if wrt is None or kind is str:
         return (wrt, *more)
@@ -648,6 +649,6 @@ def _choice(wrt: Collection[str] | None, *more: bool) -> Hashable:
 
 
 def spread(mask: Sequence[bool], values: Iterable[Any]) -> list[Any]:
-    """One entry for every one of the mask, None where it is false."""
+    """One entry for every flag of the mask: the next of `values`, None where the flag is false."""
     rest = iter(values)
     return [next(rest) if there else None for there in mask]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Calls like earlier ones: what of a call depends on static arguments, types and shapes alone.
+"""Cache of checked calls, by static arguments, dtypes and shapes.
 
-A call is checked argument by argument once (`gnograd.operator`). What that has found out serves all
-later calls with the same static arguments, types and shapes, for which nothing is left but memory
-for the results and the addresses of arrays. A graph counts by its sizes.
+A call is checked argument by argument once (`gnograd.operator`). The results of the checks serve
+all later calls with the same static arguments, dtypes and shapes, which only need memory for their
+results and the addresses of their arrays. A graph counts by its sizes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ __all__ = ["Recent", "key_of"]
 
 
 class Recent:
-    """What was kept by some keys, of which those are forgotten that were not used for long.
+    """Cache that drops the entries that were not used for the longest time.
 
     Parameters
     ----------
     size : int
-        There are at most twice as many entries. Threads may share them: the worst that can happen
-        is that something is forgotten too early.
+        The cache has at most twice as many entries. Threads may share it: the worst that can happen
+        is that an entry is dropped too early.
     """
 
     def __init__(self, size: int) -> None:
@@ -35,7 +35,7 @@ class Recent:
         return len(self._now) + len(self._before)
 
     def get(self, key: Hashable) -> Any:
-        """What was kept, None if there is nothing."""
+        """The entry of a key, None if there is none."""
         found = self._now.get(key)
         if found is None:
             found = self._before.get(key)
@@ -44,7 +44,7 @@ class Recent:
         return found
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Keep something."""
+        """Add an entry."""
         now = self._now
         if len(now) >= self._size:
             self._before, self._now = now, {}
@@ -53,7 +53,7 @@ class Recent:
 
 
 def key_of(static: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """Static arguments as a key that no others have; None where they have to be looked at.
+    """Unique key for static arguments; None if some are not plain, and need checks in every call.
 
     >>> key_of({"window": 3}) == key_of({"window": 3.0})
     False

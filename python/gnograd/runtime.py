@@ -82,7 +82,7 @@ def set_num_threads(n: int) -> None:
 
 
 def _look_at_environment() -> None:
-    """Say that OMP_NUM_THREADS asks for more threads than there may be."""
+    """Warn if OMP_NUM_THREADS asks for more threads than are allowed."""
     asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     most = _core.gnograd_most_threads()
     if asked.isdecimal() and int(asked) > most:
@@ -146,12 +146,12 @@ def set_matmul_precision(precision: str) -> None:
 
 
 def get_matmul_precision() -> str:
-    """What `set_matmul_precision` has chosen: "float32" or "tf32"."""
+    """The precision that `set_matmul_precision` has chosen: "float32" or "tf32"."""
     return _precision
 
 
 def get_config() -> dict[str, str | int | bool]:
-    """Facts of this build, and of what it runs on.
+    """Facts about this build and the machine.
 
     Returns
     -------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The notation for shapes: ``"n_edges H"``, and sizes that it finds.
+"""Notation for shapes, such as ``"n_edges H"``, and sizes found by comparing arrays with it.
 
 A name stands for the same number wherever it comes. A dimension may be an expression with one
 name that is still unknown, linear in it: ``"n_src num_heads*C"``. A dtype may stand before the
@@ -24,24 +24,24 @@ __all__ = [
 
 Shape: TypeAlias = tuple[int, ...]
 Sizes: TypeAlias = dict[str, Any]
-"""Numbers by their names, and the lengths of the leading axes as ``"*"``."""
+"""Sizes by their names, and the lengths of the leading axes as ``"*"``."""
 _DTYPES = ("float32", "float64", "int32", "int64", "real")
 _ARITHMETIC = {"float16": "float32", "bfloat16": "float32"}
 
 
 class Spec(NamedTuple):
-    """A shape as written, taken apart."""
+    """Parsed notation of a shape."""
 
     dims: tuple[str, ...]
     dtype: str
     optional: bool
     leading: bool = False
-    """Whether any number of axes may stand before `dims`."""
+    """True if any number of axes may stand before `dims`."""
 
 
 @functools.cache
 def parse(spec: str) -> Spec:
-    """Take a shape apart.
+    """Parse the notation of a shape.
 
     >>> parse("int64 n_dst D or None")
     Spec(dims=('n_dst', 'D'), dtype='int64', optional=True, leading=False)
@@ -64,7 +64,7 @@ def dtype_of(spec: str, dtype: str) -> str:
 
 
 def match(label: str, shape: Shape, spec: str, sizes: Sizes) -> None:
-    """Compare a shape with what it should be; names seen for the first time enter `sizes`.
+    """Compare a shape with its notation; new names are added to `sizes`.
 
     >>> sizes = {"n_edges": 6}
     >>> match("gno: coords", (6, 2), "n_edges d", sizes)
@@ -85,7 +85,7 @@ def match(label: str, shape: Shape, spec: str, sizes: Sizes) -> None:
 
 
 def _fits(dim: str, length: int, sizes: Sizes) -> bool:
-    """Whether a dimension has its length; solves for its one unknown name, if it has one."""
+    """True if a dimension has its length; solves for its one unknown name, if it has one."""
     if dim in sizes:
         return bool(sizes[dim] == length)
     unknown = [name for name in _names(dim) if name not in sizes]
@@ -98,7 +98,7 @@ def _fits(dim: str, length: int, sizes: Sizes) -> bool:
 
 
 def close(specs: Iterable[str], sizes: Sizes) -> None:
-    """Names that no array has told are those of absent arrays, and 0; so are leading axes.
+    """Set all unknown names to 0, and the leading axes to (): only absent arrays have them.
 
     >>> sizes = {"n_dst": 3, "D": 2}
     >>> close(["n_src D", "n_edges De or None"], sizes)
@@ -131,7 +131,7 @@ def number(expression: str, sizes: Mapping[str, Any]) -> Any:
     >>> number("D**-0.5", {"D": 4})
     0.5
 
-    ``n_batch`` is what the leading axes hold.
+    ``n_batch`` is the product of the leading axes.
 
     >>> number("n_batch", {"*": (2, 5)})
     10
@@ -142,7 +142,7 @@ def number(expression: str, sizes: Mapping[str, Any]) -> Any:
 
 
 def readable(spec: str, sizes: Mapping[str, Any]) -> str:
-    """The shape with what is known of it: ``(n_edges=6, d)``, ``(..., n_src=4, F_in)``."""
+    """Shape with the known sizes, for messages: ``(n_edges=6, d)``, ``(..., n_src=4, F_in)``."""
     words: list[str] = []
     if parse(spec).leading:
         words += map(str, sizes["*"]) if "*" in sizes else ["..."]
@@ -155,7 +155,7 @@ def readable(spec: str, sizes: Mapping[str, Any]) -> str:
 
 @functools.cache
 def _names(dim: str) -> tuple[str, ...]:
-    """Sizes in an expression."""
+    """Names of sizes in an expression."""
     return tuple(name for name in _compiled(dim).co_names if name != "max")
 
 

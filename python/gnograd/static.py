@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Static arguments: what callers give, as the exact integers, numbers and names that kernels take.
+"""Static arguments, converted to the exact integers, numbers and names that kernels take.
 
 Each is converted once, by its declared type, where it comes in. NumPy's scalars and arrays without
 axes are as good as Python's numbers; nothing is rounded, parsed or cut to make it fit.
@@ -22,16 +22,16 @@ __all__ = [
 ]  # fmt: skip
 
 LARGEST = 2**31 - 1
-"""Sizes are no larger, so that kernels can add and multiply them in 64 bits."""
+"""Largest size, so that kernels can add and multiply sizes in 64 bits."""
 
 
 class Limits(NamedTuple):
-    """The numbers that an argument may be; an integer, or a real number if it has limits."""
+    """Smallest and largest value of an integer, or of a real number that has limits."""
 
     least: int = -LARGEST
     most: int = LARGEST
     endless: bool = False
-    """Whether what lies beyond `LARGEST` is taken, and means the same: more than there can be."""
+    """True if integers beyond `LARGEST` are accepted, and count as `LARGEST`: no limit."""
 
 
 AT_LEAST_0, AT_LEAST_1 = Limits(0), Limits(1)
@@ -105,7 +105,7 @@ def _real(label: str, value: Any) -> float:
 
 
 def boolean(label: str, value: Any) -> bool:
-    """True or False, and not what could be taken for one of them: 1, "no", a mask."""
+    """True or False; anything else (1, "no", a mask) is an error."""
     if value is True or value is False:
         return value
     if _is_numpy(value) and np.ndim(value) == 0 and value.dtype.kind == "b":
@@ -140,7 +140,7 @@ def exact_integers(label: str, values: NDArray[Any], dtype: DTypeLike) -> NDArra
 
 
 def choice(label: str, value: Any, choices: Mapping[str, int]) -> str:
-    """One of some names."""
+    """One of the names in `choices`."""
     if isinstance(value, str) and value in choices:
         return value
     raise ValueError(f"{label} is {shown(value)}, needs one of {', '.join(map(repr, choices))}")
@@ -158,7 +158,7 @@ def converter(
     choices: Mapping[str, int] | None = None,
     limits: Limits = _ANY,
 ) -> Callable[[Any], Any]:
-    """How an argument that was declared with this annotation is converted."""
+    """Function that converts an argument declared with this annotation."""
     kind = annotation.removesuffix(" | None")
     if choices is not None:
         return lambda value: choice(label, value, choices)
@@ -180,7 +180,7 @@ def converter(
 
 
 def shown(value: Any) -> str:
-    """What a wrong argument is, for messages: short, whatever it is."""
+    """Short description of any wrong argument, for messages."""
     if isinstance(value, int) and value.bit_length() > 128:
         return f"an integer of {value.bit_length()} bits"
     if value is None or isinstance(
@@ -194,5 +194,5 @@ def shown(value: Any) -> str:
 
 
 def _is_numpy(value: Any) -> bool:
-    """Whether it is NumPy's; what is masked has no value."""
+    """True for an array or scalar of NumPy, except masked ones, which may have no value."""
     return isinstance(value, np.ndarray | np.generic) and not hasattr(value, "mask")

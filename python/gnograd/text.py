@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Text of files, as it is read, and as messages and terminals take it."""
+"""Text: reading of files, and conversion to safe lines for messages and terminals."""
 
 import os
 import stat
@@ -8,24 +8,24 @@ from pathlib import Path
 __all__ = ["printable", "read_text"]
 
 _MOST = 1 << 26
-"""Bytes of a text that is read."""
+"""Largest file that is read as text, in bytes."""
 
 
 def printable(text: str) -> str:
-    """Text in one line, without what a terminal would obey: names in files may hold that."""
+    """Text in one line without control characters, which names in files may hold for a terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
 
 
 def read_text(path: Path) -> str:
-    """Text of a file, which may come from anywhere.
+    """Read a text file that is not trusted.
 
     Raises
     ------
     FileNotFoundError
     ValueError
-        It is no file (pipes and devices have no end), is too large, or is no text.
+        Not a file (pipes and devices have no end), too large, or no text.
     """
     opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:

@@ -38,18 +38,18 @@ def save_weights(
     *,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write arrays by name; the file appears whole, or what was there stays.
+    """Write arrays by name; a failure leaves no partial file, and an old one unchanged.
 
     Parameters
     ----------
     path : path-like
-        By custom it ends in ``.safetensors``.
+        File to write; by convention it ends in ``.safetensors``.
     weights : mapping of str to array, or torch.nn.Module
         NumPy arrays, arrays of a tape (`gnograd.autodiff.Array`), tensors of PyTorch on any device,
         of any shape and of the types that the format knows. Of a module, what its ``state_dict``
         holds, by the names that it has there; buffers that share memory are written once.
     metadata : mapping of str to str, optional
-        Lines of text that go with them.
+        Texts by their keys, for the header of the file.
 
     Raises
     ------
@@ -93,10 +93,10 @@ def load_weights(
     ----------
     path : path-like
     into : mapping of str to gnograd.autodiff.Array, or torch.nn.Module, optional
-        Parameters (and constants) that get these values. All are looked at first: after an error
-        they are as before.
+        Parameters (and constants) that get these values. All are checked first: after an error they
+        are as before.
     strict : bool
-        Whether file and `into` must have the same names.
+        Require the same names in the file and in `into`.
 
     Returns
     -------
@@ -203,7 +203,7 @@ def _serialised(weights: Any, metadata: dict[str, str]) -> bytes:
 
 
 def _is_of(array: Any, package: str) -> bool:
-    """Whether it is an array of this package, which need not be imported."""
+    """True if the type of an array is this package's, which need not be imported."""
     return type(array).__module__.partition(".")[0] == package
 
 
@@ -211,7 +211,7 @@ def _written(save: Any, arrays: dict[str, Any], metadata: dict[str, str]) -> byt
     from safetensors import SafetensorError
 
     for name, array in arrays.items():
-        # what the package says otherwise names neither array nor argument
+        # the errors of safetensors name neither array nor argument
         kind = str(array.dtype)
         if kind.startswith((">", "complex", "torch.complex", "object", "<U", "|S")):
             raise ValueError(f"save_weights: '{name}' is {kind}, which the format does not know")
@@ -223,7 +223,7 @@ def _written(save: Any, arrays: dict[str, Any], metadata: dict[str, str]) -> byt
 
 
 def _in_order(data: bytes) -> bytes:
-    """The same file with its lines of text by their keys, which come in any order."""
+    """Sort the metadata by key, so that equal contents make equal files."""
     end = 8 + int.from_bytes(data[:8], "little")
     header = json.loads(data[8:end])
     header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
@@ -233,7 +233,7 @@ def _in_order(data: bytes) -> bytes:
 
 
 def _without_shared(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Tensors that share memory, as tied weights do, once: under the first of their names."""
+    """Tensors by name; those that share memory (tied weights) under their first name only."""
     seen = set()
     kept = {}
     for name, tensor in state.items():
@@ -278,8 +278,8 @@ def replaced(path: Path) -> Iterator[BinaryIO]:
 
 
 def _synchronise(folder: Path) -> None:
-    """Have the names in a folder on disk."""
-    with suppress(OSError):  # some file systems do not know this of folders
+    """Flush the entries of a folder to disk."""
+    with suppress(OSError):  # some file systems cannot do this with folders
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(opened)
@@ -305,7 +305,7 @@ _NUMPY = {"BOOL", "C64", *(f"{k}{n}" for k in "IU" for n in (8, 16, 32, 64)), "F
 def _opened(path: str | os.PathLike[str]) -> Any:
     from safetensors import SafetensorError, safe_open
 
-    # a pipe would be waited for
+    # reading a pipe would wait
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ValueError(f"{printable(os.fspath(path))}: no safetensors file: is not a file")
     try:
@@ -325,7 +325,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], dict[s
 
 
 def _others(path: Path, kinds: Mapping[str, str]) -> dict[str, NDArray[Any]]:
-    """Arrays of types that NumPy does not have; the header has been found good."""
+    """Arrays of types that NumPy does not have, from a file whose header has been checked."""
     if not kinds:
         return {}
     for name, kind in kinds.items():
@@ -374,7 +374,7 @@ def _check_names(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]
 
 
 def _fits(found: torch.Tensor, wanted: torch.Tensor) -> bool:
-    """Whether numbers of one type are numbers of another one: no kind changes, no digit is lost."""
+    """True if the wanted dtype holds all numbers of the found one: same kind, no digit lost."""
     import torch
 
     kinds = (torch.is_floating_point, torch.is_complex, lambda x: x.dtype is torch.bool)
@@ -396,7 +396,7 @@ def _assign_module(
 
     state = module.state_dict()
     found = load_file(os.fspath(path))
-    # tied weights stand in the file once
+    # tied weights are in the file once
     once = _without_shared(state)
     if strict:
         _check_names(path, found, once)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A tape, the arrays on it, and what is computed with them."""
+"""A tape, the arrays on it, and operations on them."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ _MAX_NODES = 2**24 - 1
 
 
 class Handle:
-    """A handle on what Fortran keeps, which has one owner in one process."""
+    """Base of handles on Fortran objects, which have one owner in one process."""
 
     __slots__ = ()
     _instead: ClassVar[str]
-    """What to do instead of copying it."""
+    """Advice for the error of copying: what to do instead."""
 
     # copy, deepcopy and pickle all come here
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
@@ -74,8 +74,8 @@ class Tape(Handle):
     Parameters
     ----------
     dtype : {"float32", "float64"}
-        What lists, integers and booleans become. NumPy arrays of float32 and float64 stay what
-        they are.
+        Type that lists, integers and booleans are converted to. NumPy arrays of float32 and
+        float64 keep theirs.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Tape(Handle):
     def rewind(self, mark: int) -> None:
         """Free all arrays made since `mark`; to use one of them then is an IndexError.
 
-        Nothing happens where the tape is shorter.
+        Nothing happens if the tape is shorter.
         """
         if mark < 0:
             raise ValueError(f"tape: the mark is {mark}, not the length of a tape")
@@ -130,7 +130,7 @@ class Tape(Handle):
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Free what was made inside, at the end: ``with tape.step(): ...``."""
+        """Free all arrays made inside, at the end: ``with tape.step(): ...``."""
         mark = self.mark()
         try:
             yield
@@ -165,14 +165,14 @@ class Tape(Handle):
         )
 
     def _wrap(self, handle: int) -> Array:
-        """The array of a handle from Fortran, or the exception of the operation that failed."""
+        """Make the array of a handle from Fortran, or raise the error of the operation."""
         if handle == 0:
             check_status(_core.gnograd_tape_error(self._handle))
             raise RuntimeError("tape: an operation failed")
         return Array(self, handle)
 
     def _check(self, status: int) -> None:
-        """Raise the error of a call that may have run a linear map, whose own comes first."""
+        """Raise the exception of a linear map that the call has run, else its own error."""
         if status != 0:
             self._maps.raise_again()
         check_status(status)
@@ -212,7 +212,7 @@ class Array(Handle):
         self.tape = tape
         self._handle = handle
 
-    # ---- what it is ----
+    # ---- properties ----
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -236,15 +236,15 @@ class Array(Handle):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether it is a parameter or was computed from one."""
+        """True if this is a parameter or was computed from one."""
         return self._info()[1]
 
     @property
     def value(self) -> NDArray[Any]:
         """Copy of the value; may be set on parameters and constants.
 
-        What was computed from an array before its value was set, or moved by an optimizer, has no
-        gradient any more: `backward` and `grad` raise a ValueError.
+        Arrays computed from this one before its value was set, or moved by an optimizer, have no
+        gradients any more: `backward` and `grad` raise a ValueError.
         """
         return self._copy(_core.gnograd_array_value)
 
@@ -256,8 +256,8 @@ class Array(Handle):
     def grad(self) -> NDArray[Any]:
         """Copy of the gradient of the last `backward`; zeros without one.
 
-        May be set on parameters, before an optimizer takes it: to be cut off, or to be that of
-        several processes.
+        May be set on parameters, before a step of an optimizer: to clip it, or to sum it over
+        processes.
         """
         return self._copy(_core.gnograd_array_grad)
 
@@ -315,7 +315,7 @@ class Array(Handle):
         Parameters
         ----------
         add : bool, optional
-            Add to the gradients that are there instead of replacing them.
+            Add to the present gradients instead of replacing them.
         """
         tape = self.tape
         tape._maps.refuse_use()
@@ -383,15 +383,15 @@ class Array(Handle):
         return transpose(self)
 
     def reshape(self, *shape: int | Sequence[int]) -> Array:
-        """As the function `reshape`."""
+        """Call the function `reshape`."""
         return reshape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[arg-type]
 
     def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
-        """As the function `sum`."""
+        """Call the function `sum`."""
         return sum(self, axis, keepdims)
 
     def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
-        """As the function `mean`."""
+        """Call the function `mean`."""
         return mean(self, axis, keepdims)
 
     def __iter__(self) -> Iterator[Array]:
@@ -547,7 +547,7 @@ def sum(x: Array, axis: int | Sequence[int] | None = None, keepdims: bool = Fals
     ----------
     x : Array
     axis : int or tuple of int, optional
-        Negative ones count from the end.
+        Axes to sum along, all when left out. Negative ones count from the end.
     keepdims : bool, optional
         Keep the summed axes, with extent 1.
     """
@@ -592,7 +592,7 @@ def _reduce(
 
 
 def _whole(label: str, values: int | Sequence[int]) -> list[int]:
-    """One integer or several, exactly."""
+    """One integer or several as a list of exact integers."""
     if isinstance(values, list | tuple | range) or (type(values) is not int and np.ndim(values)):
         return [integer(label, value) for value in values]  # type: ignore[union-attr]
     return [integer(label, values)]
@@ -605,7 +605,7 @@ def softmax(x: Array, axis: int = -1) -> Array:
 
 
 def reshape(x: Array, shape: int | Sequence[int]) -> Array:
-    """The same elements with other extents, one of which may be -1: whatever is left.
+    """Array with the same elements and other extents, one of which may be -1: it is computed.
 
     Examples
     --------
@@ -636,7 +636,7 @@ def transpose(x: Array, axes: Sequence[int] | None = None) -> Array:
 
 
 def concatenate(arrays: Sequence[Operand], axis: int = 0) -> Array:
-    """Arrays one behind the other along an axis; at least one of them is on a tape."""
+    """Join arrays along an axis; at least one of them is on a tape."""
     like = next((array for array in arrays if isinstance(array, Array)), None)
     if like is None:
         raise TypeError("concatenate: needs an Array")
@@ -653,7 +653,7 @@ def grad(loss: Array, arrays: Sequence[Array], create_graph: bool = False) -> tu
     Parameters
     ----------
     loss : Array
-        With one element.
+        Array with one element.
     arrays : sequence of Array
         Parameters, or anything computed from them; zeros come out for those on which the loss
         does not depend.

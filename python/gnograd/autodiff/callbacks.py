@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Functions of Python that the tape calls: linear maps, which arrays were made with."""
+"""Python functions that the tape calls: the linear maps of `linear_map`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gnograd.backends.cpu import refuse_mask
 Apply: TypeAlias = Callable[[NDArray[Any], bool], NDArray[Any]]
 
 _REALS: dict[int, np.dtype[Any]] = {32: np.dtype(np.float32), 64: np.dtype(np.float64)}
-# as gnograd_linear_map in gnograd.h
+# signature of gnograd_linear_map in gnograd.h
 CALLBACK = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int64,
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
@@ -23,7 +23,7 @@ CALLBACK = ctypes.CFUNCTYPE(
 
 
 class LinearMaps:
-    """The maps that arrays of a tape were made with, and what Fortran calls to apply one."""
+    """Linear maps of the nodes of a tape, and the C function with which Fortran applies them."""
 
     __slots__ = ("_calls", "_function")
 
@@ -32,41 +32,41 @@ class LinearMaps:
         self._function: Any = None
 
     def address(self) -> int:
-        """The C function; its context is what `add` returns."""
+        """Address of the C function; its context is the number that `add` returns."""
         if self._function is None:
             self._function = CALLBACK(self._calls)
         # ctypes.cast would make a cycle of references
         return ctypes.c_size_t.from_address(ctypes.addressof(self._function)).value
 
     def add(self, node: int, apply: Apply) -> int:
-        """Keep a map for a node that comes at the end of the tape."""
+        """Keep the map of the node that is added to the tape next."""
         self._calls.maps.append((node, apply))
         return len(self._calls.maps)
 
     def discard(self) -> None:
-        """Forget the last one, whose node has failed."""
+        """Drop the map added last, whose node has failed."""
         self._calls.maps.pop()
 
     def rewind(self, mark: int) -> None:
-        """Forget the maps of nodes behind a mark, in the order in which nodes go."""
+        """Drop the maps of nodes behind a mark, the last first, as the tape frees nodes."""
         maps = self._calls.maps
         while maps and maps[-1][0] > mark:
             maps.pop()
 
     def refuse_use(self) -> None:
-        """Raise an error while a map runs, whose rows the tape waits for."""
+        """Raise an error if a map runs, since the tape waits for its result."""
         if self._calls.running:
             raise RuntimeError("linear_map: apply must not use the tape that has called it")
 
     def raise_again(self) -> None:
-        """Raise what the last map has raised, if anything."""
+        """Raise the exception that the last map has raised, if any."""
         raised, self._calls.raised = self._calls.raised, None
         if raised is not None:
             raise raised
 
 
 class _Calls:
-    """Calls from Fortran. It does not know the C function, which keeps it: no cycle, no garbage."""
+    """Target of calls from Fortran. It has no reference to the C function, to avoid a cycle."""
 
     __slots__ = ("maps", "raised", "running")
 
@@ -94,7 +94,7 @@ class _Calls:
             if not np.can_cast(result.dtype, dtype, "same_kind"):
                 raise TypeError(f"linear_map: apply returned {result.dtype}, needs {dtype}")
             _array(rows_out, (n_out, width), dtype)[...] = result
-        # an exception cannot pass through Fortran: it is raised when that has returned
+        # an exception cannot pass through Fortran: it is raised after Fortran has returned
         except BaseException as error:
             self.raised = error
             return 1
@@ -104,7 +104,7 @@ class _Calls:
 
 
 def _array(address: int | None, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Numbers of Fortran's, which has none where the address is null."""
+    """Array at an address from Fortran; empty if that is null."""
     if address is None:
         return np.empty(shape, dtype)
     memory = (ctypes.c_char * (shape[0] * shape[1] * dtype.itemsize)).from_address(address)

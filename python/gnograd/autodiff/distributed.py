@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Operators, halos and sums on a tape, of graphs over many processes.
+"""Operators, halos and sums on a tape, for graphs distributed over processes.
 
-What processes exchange is linear, so it is on the tape as linear maps, whose derivatives of any
-order the tape knows.
+Exchanges between processes are linear, so they are linear maps on the tape, which has their
+derivatives of any order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["halo", "in_parts", "mean", "norm", "sum", "sum_gradients"]
 
 
 def halo(h_own: Array, *, graph: DistributedGraph) -> Array:
-    """`gnograd.halo` on a tape: own rows, and behind them those of the halo.
+    """`gnograd.halo` on a tape: own rows, followed by those of the halo.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def halo(h_own: Array, *, graph: DistributedGraph) -> Array:
 
 
 def _extended(comm: Communicator, reach: Part | EdgeHalo, own: Array) -> Array:
-    """Own rows, of nodes or of edges, with those of the halo behind them."""
+    """Own rows, of nodes or of edges, followed by those of the halo."""
 
     def apply(rows: NDArray[Any], back: bool) -> NDArray[Any]:
         exchange = fold if back else extend
@@ -95,7 +95,7 @@ def norm(comm: Communicator, rows: Array) -> Array:
 
 
 def sum_gradients(comm: Communicator, gradients: Any) -> Any:
-    """Sums of gradients on a tape, as NumPy arrays; of an optimizer, for its next step."""
+    """Sum gradients over processes, into NumPy arrays; those of an optimizer in place."""
     if isinstance(gradients, Optimizer):
         sums = reductions.sum_gradients(comm, [p.grad for p in gradients.params])
         for parameter, total in zip(gradients.params, sums, strict=True):
@@ -124,7 +124,7 @@ def in_parts(
     function : callable
         The operator on the tape, for a graph.
     inputs, static
-        The call.
+        Arguments of the call.
     """
     dg: DistributedGraph = static["graph"]
     error: Exception | None = None
@@ -164,7 +164,7 @@ def in_parts(
 
 
 def _own_rows(dg: DistributedGraph, shape: tuple[int, ...], role: Role) -> tuple[int, ...]:
-    """Shape of an input without the rows of the halo, which a caller may give as well."""
+    """Shape of an input without the rows of the halo, which a caller may have appended."""
     place = len(shape) + role.axis
     if role.of != "n_src" or place < 0 or shape[place] != dg.n_own + dg.n_halo:
         return shape
@@ -172,7 +172,7 @@ def _own_rows(dg: DistributedGraph, shape: tuple[int, ...], role: Role) -> tuple
 
 
 def _with_halo(dg: DistributedGraph, reach: Part | EdgeHalo, x: Any, axis: int) -> Any:
-    """The rows of an input with those of the halo behind them."""
+    """The rows of an input, followed by those of the halo."""
     if not isinstance(x, Array):
         rows = extend(dg.comm, reach, np.ascontiguousarray(np.moveaxis(x, axis, 0)))
         return np.moveaxis(rows, 0, axis)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Linear maps that a program brings to the tape."""
+"""Linear maps on the tape, given as Python functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["linear_map"]
 
 
 def linear_map(x: Array, n_rows: int, apply: Apply) -> Array:
-    """Rows made of the rows of `x` by a linear map of the program's own.
+    """Apply a linear map, given as a function, to the rows of `x`.
 
     ``y = A x`` for each feature by itself. Its gradient is ``A^T`` times that of `y`, and so on:
     derivatives of any order follow from the map and the transposed one.
@@ -39,7 +39,7 @@ def linear_map(x: Array, n_rows: int, apply: Apply) -> Array:
     ValueError
         `x` has no axis, or `apply` returned another shape.
     TypeError
-        What `apply` returned are no real numbers.
+        `apply` returned something other than real numbers.
 
     Examples
     --------

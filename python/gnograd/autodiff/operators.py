@@ -83,7 +83,7 @@ def _arguments(
     static: Mapping[str, Any],
     inputs: Sequence[Array | None],
 ) -> tuple[list[Any], list[NDArray[Any]]]:
-    """What C takes before the arrays, and the arrays that must live as long as the call."""
+    """Arguments of C before the arrays, and the arrays they point to, to keep alive."""
     signature = op.declaration.signature(static)
     instead = dict(zip(op.declaration.arguments.split(), signature.arguments.split(), strict=True))
     codes, kept = op.codes(static), []
@@ -119,7 +119,7 @@ def _sizes(
     static: Mapping[str, Any],
     inputs: Sequence[Array | None],
 ) -> dict[str, int]:
-    """All sizes, as the shapes of the inputs and of static arrays tell them."""
+    """All sizes, from the shapes of the inputs and of static arrays."""
     sizes = known_sizes(static, signature)
     for (name, spec), array in zip(signature.inputs.items(), inputs, strict=True):
         if array is not None:

@@ -18,7 +18,7 @@ __all__ = ["SGD", "Adam", "Optimizer"]
 
 
 class Optimizer(Handle):
-    """What `Adam` and `SGD` have in common."""
+    """Base of `Adam` and `SGD`."""
 
     _instead = "keep its state_dict and load that into another optimizer"
 
@@ -48,12 +48,12 @@ class Optimizer(Handle):
         Raises
         ------
         ValueError
-            If that has failed: nothing moves then.
+            The last `backward` has failed. No parameter moves then.
         """
         check_status(_core.gnograd_optimizer_step(self._handle, self.lr))
 
     def state_dict(self) -> dict[str, Any]:
-        """What is needed to go on later: learning rate, steps taken, running averages."""
+        """State from which to continue: learning rate, number of steps, running averages."""
         state: dict[str, Any] = {
             "lr": self.lr,
             "steps": int(_core.gnograd_optimizer_steps(self._handle)),
@@ -64,7 +64,7 @@ class Optimizer(Handle):
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state_dict`."""
+        """Continue from a `state_dict`."""
         loaded = {}
         for name in self._slots:
             loaded[name] = [
@@ -101,9 +101,9 @@ class Adam(Optimizer):
     betas : tuple of float
         Decay of the running averages of the gradient and of its square.
     eps : float
-        Added to the root mean square.
+        Constant added to the root mean square.
     weight_decay : float
-        Times the parameter, added to the gradient.
+        Factor of the parameter, which is added to the gradient.
 
     References
     ----------

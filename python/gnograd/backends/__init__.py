@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Where arrays live and who computes on them: the only room that knows how kernels are called.
+"""Backends, one for each kind of memory: the only modules that call kernels.
 
 A backend is a module with
 
-- ``DEVICE``: what it is called in messages,
-- ``SUFFIXES``: the names of the dtypes it computes in, and how its functions' names end,
-- ``describe(array)``: its shape, and the name of its dtype,
-- ``is_contiguous(array)``: whether kernels can read it, and write to it,
+- ``DEVICE``: its name in messages,
+- ``SUFFIXES``: names of the dtypes it computes in, and the suffixes of its functions for each,
+- ``describe(array)``: shape of an array, and the name of its dtype,
+- ``is_contiguous(array)``: true if kernels can read it, and write to it,
 - ``contiguous(array, stream=None)``: the array, or a copy that they can read,
-- ``empty(shape, dtype, like, stream=None)``: memory for an output, where another array is,
+- ``empty(shape, dtype, like, stream=None)``: memory for an output, on the device of an array,
 - ``run(operator, face, dtype, arguments, stream=None)``: call the kernel. The arguments are in the
   order of the C interface: graphs, numbers, arrays, and None for an absent array. What a device
-  needs besides (workspace) it adds itself. A stream is an address; None is the current one,
-- ``faults(operator, arguments, n)``: the first items at fault in static arrays, of `n` kinds of
-  fault, -1 for none; nothing where kernels refuse them. It may wait for the device,
+  needs besides (workspace) is added here. A stream is an address; None is the current one,
+- ``faults(operator, arguments, n)``: the first items at fault in static arrays, for `n` kinds of
+  fault, -1 for none; an empty list if kernels report faults themselves. May wait for the device,
 - ``assign(target, source, add=False, stream=None)``: copy or add numbers, whatever their dtypes.
 """
 
@@ -31,7 +31,7 @@ __all__ = ["backend_of", "has_cuda"]
 
 
 def has_cuda() -> bool:
-    """Whether there are CUDA kernels: this build's, a wheel's, ``GNOGRAD_CUDA_LIBRARY``'s."""
+    """True if there are CUDA kernels: of this build, of a wheel, or ``GNOGRAD_CUDA_LIBRARY``."""
     return cuda_library.find() is not None
 
 

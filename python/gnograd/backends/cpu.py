@@ -15,7 +15,7 @@ from gnograd import _core
 
 DEVICE = "CPU"
 SUFFIXES = {"float32": "r32", "float64": "r64"}
-"""Kinds of numbers the kernels take, and how their function names end."""
+"""Dtypes that the kernels take, and the suffixes of their functions."""
 
 _EXCEPTIONS: dict[int, type[Exception]] = {
     1: ValueError,
@@ -27,12 +27,12 @@ _EXCEPTIONS: dict[int, type[Exception]] = {
 
 
 class Prepared(NamedTuple):
-    """A call of a kernel but for its graph and where its arrays lie."""
+    """A call of a kernel without its graph and the addresses of its arrays."""
 
     function: str
-    """Its name in `gnograd._core`."""
+    """Name of the kernel in `gnograd._core`."""
     on_graph: bool
-    """Whether a graph comes before all else."""
+    """True if the first argument is a graph."""
     head: tuple[Any, ...]
     """Sizes, codes and numbers, in the order of the C interface."""
     absent: tuple[int, ...]
@@ -40,19 +40,19 @@ class Prepared(NamedTuple):
     results: tuple[tuple[tuple[int, ...], np.dtype[Any]] | None, ...]
     """Shapes and types of the results, None for those that are not wanted."""
     saved: tuple[int, ...]
-    """Which of the results are saved for the vjp, in its order."""
+    """Indices of the results that are saved for the vjp, in its order."""
     kept: tuple[Any, ...]
     """Arrays whose addresses are in `head`."""
 
 
 def address(array: Any) -> int:
-    """Where a NumPy array begins; 0 for None."""
+    """Address of the first item of a NumPy array; 0 for None."""
     return _core.address(array)
 
 
 layouts = _core.layouts
-"""Types and shapes of a tuple of arrays as bytes, and their addresses; None if kernels cannot take
-all of them as they are."""
+"""Function of a tuple of arrays: their dtypes and shapes as bytes, and their addresses; None if
+kernels cannot take all of them as they are."""
 
 
 def check_status(status: int, more: Mapping[int, type[Exception]] = MappingProxyType({})) -> None:
@@ -67,7 +67,7 @@ def check_status(status: int, more: Mapping[int, type[Exception]] = MappingProxy
 
 @functools.lru_cache(maxsize=256)
 def dtype_name(dtype: object) -> str:
-    """``"float32"``, PyTorch's too; byte-swapped numbers have another name."""
+    """Name of a dtype of NumPy or PyTorch, such as ``"float32"``; byte-swapped ones differ."""
     return str(dtype).removeprefix("torch.")
 
 
@@ -91,7 +91,7 @@ def native(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_contiguous(array: NDArray[Any]) -> bool:
-    """Whether kernels can read an array, and write to it."""
+    """True if kernels can read an array, and write to it."""
     return array.flags.c_contiguous and array.flags.aligned
 
 
@@ -110,7 +110,7 @@ def empty(
 def assign(
     target: NDArray[Any], source: NDArray[Any], add: bool = False, stream: int | None = None
 ) -> None:
-    """Copy or add numbers, whatever their dtypes; there is but one stream."""
+    """Copy or add numbers, whatever their dtypes; `stream` is ignored."""
     if add:
         np.add(target, source, out=target, casting="unsafe")
     else:
@@ -118,7 +118,7 @@ def assign(
 
 
 def faults(operator: str, arguments: Sequence[Any], n: int) -> list[int]:
-    """Nothing: the kernels refuse what is at fault."""
+    """Empty list: the kernels report faults themselves."""
     return []
 
 
@@ -139,9 +139,9 @@ def run_prepared(
     ----------
     call : Prepared
     graph : Graph or None
-        Of the sizes that the call was prepared for.
+        Graph with the sizes that the call was prepared for.
     addresses : tuple of int
-        Of all arrays but the results.
+        Addresses of all arrays but the results.
     """
     results = [None if like is None else np.empty(*like) for like in call.results]
     handle = graph.handle if call.on_graph else 0
@@ -150,9 +150,9 @@ def run_prepared(
 
 
 def run_into(call: Prepared, handle: int, addresses: Iterable[int], results: Iterable[int]) -> None:
-    """The same in memory that there is; `handle` is that of the graph, if the kernel takes one."""
+    """Make a prepared call in given memory, with the handle of the graph if it takes one."""
     head = (handle, *call.head) if call.on_graph else call.head
-    # by name: the function is looked for where the first call has found it
+    # by name: tests replace functions of `_core`
     status = getattr(_core, call.function)(*head, *addresses, *call.absent, *results)
     if status:
         check_status(status)
@@ -165,15 +165,15 @@ def prepare(
     results: Sequence[NDArray[Any] | None],
     saved: tuple[int, ...],
 ) -> Prepared:
-    """What `run_prepared` needs for calls like one that `run` has made.
+    """Prepared call for `run_prepared`, from a call that `run` has made.
 
     Parameters
     ----------
     function : (operator, face, dtype)
     arguments : sequence
-        What was passed before the arrays.
+        Arguments before the arrays.
     n_absent : int
-        How many null pointers come between the arrays that callers give and the results.
+        Number of null pointers between the arrays that callers give and the results.
     results : sequence of array
     saved : tuple of int
     """

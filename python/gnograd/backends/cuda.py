@@ -3,8 +3,8 @@
 
 Any array with ``__cuda_array_interface__`` will do. Kernels are put on the current stream: that
 of `using`, else PyTorch's where an array is a tensor, else that of CuPy where it is imported, else
-the one the first array names, else the default stream. They wait for the streams that other arrays
-name, and nothing here waits for them.
+the one that the first array names, else the default stream. Kernels wait for the streams that other
+arrays name; the host does not wait for kernels.
 Results are CuPy arrays where CuPy can be imported, else `DeviceArray`.
 """
 
@@ -48,7 +48,7 @@ __all__ = [
 
 DEVICE = "GPU"
 SUFFIXES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16"}
-"""Kinds of numbers the kernels take, and how their function names end."""
+"""Dtypes that the kernels take, and the suffixes of their functions."""
 
 _INTEGERS = {"int32": "i32", "int64": "i64"}
 _TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 3, "int32": 4, "int64": 5}
@@ -64,7 +64,7 @@ _surroundings: ContextVar[_Surroundings | None] = ContextVar("surroundings", def
 
 @contextlib.contextmanager
 def using(stream: int, empty: Callable[[Shape, str], Any]) -> Iterator[None]:
-    """Compute on this stream, in memory that this function gives, for a shape and a dtype."""
+    """Use this stream, and memory from ``empty(shape, dtype)``, inside the block."""
     token = _surroundings.set(_Surroundings(stream, empty))
     try:
         yield
@@ -73,7 +73,7 @@ def using(stream: int, empty: Callable[[Shape, str], Any]) -> Iterator[None]:
 
 
 def is_contiguous(array: Any) -> bool:
-    """Whether kernels can read an array, and write to it."""
+    """True if kernels can read an array, and write to it."""
     return strides(array) is None
 
 
@@ -126,7 +126,7 @@ def assign(target: Any, source: Any, add: bool = False, stream: int | None = Non
 
 
 def last(array: Any) -> int:
-    """Last item of a contiguous vector of int64, when it is there."""
+    """Last item of a contiguous vector of int64; the host waits for it."""
     (n,), _ = describe(array)
     value = c_int64()
     with on_device(device_of(array)):
@@ -141,7 +141,7 @@ def last(array: Any) -> int:
 def run(
     operator: str, face: str, dtype: str, arguments: Sequence[Any], stream: int | None = None
 ) -> None:
-    """Launch one kernel, in memory that it needs besides."""
+    """Launch one kernel, with the workspace that it needs."""
     cuda = library()
     kernels = cuda.faces.get(f"{operator}_{face}_{(SUFFIXES | _INTEGERS)[dtype]}")
     if kernels is None:
@@ -168,12 +168,12 @@ def run(
 
 
 def faults(operator: str, arguments: Sequence[Any], n: int) -> list[int]:
-    """What the face `check` of an operator finds; the host waits for it."""
+    """First items at fault, by the face `check` of an operator; the host waits for them."""
     return found(operator, "check", "int32", arguments, n) if n else []
 
 
 def found(operator: str, face: str, dtype: str, arguments: Sequence[Any], n: int) -> list[int]:
-    """What a face writes behind its arguments, `n` integers; the host waits for it."""
+    """Run a face whose last argument is a result of `n` integers; the host waits for them."""
     arrays = [a for a in arguments if hasattr(a, "__cuda_array_interface__")]
     device = _common_device(operator, arrays)
     with on_device(device):
@@ -191,7 +191,7 @@ def _current(arrays: Sequence[Any], stream: int | None) -> int:
     if given is not None:
         return given.stream
     tensor = next(filter(_is_tensor, arrays), None)
-    if tensor is not None:  # these name no stream
+    if tensor is not None:  # tensors name no stream
         return int(sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream)
     cupy = _cupy() if "cupy" in sys.modules else None
     if cupy is not None:
@@ -202,13 +202,13 @@ def _current(arrays: Sequence[Any], stream: int | None) -> int:
 
 
 def _is_tensor(array: Any) -> bool:
-    """Whether an array is PyTorch's, which need not be imported."""
+    """True if an array is a tensor of PyTorch, which need not be imported."""
     return isinstance(array, getattr(sys.modules.get("torch"), "Tensor", ()))
 
 
 @functools.cache
 def _cupy() -> Any:
-    """CuPy, where it can be used."""
+    """The module CuPy, or None if it cannot be used."""
     try:
         import cupy
     except ImportError:
@@ -231,13 +231,13 @@ def _pass(argument: Any, device: int) -> Any:
         return byref(_mirror(argument, device).structure)
     if hasattr(argument, "__cuda_array_interface__"):
         return address(argument)
-    if isinstance(argument, np.ndarray):  # integers that are read on the host
+    if isinstance(argument, np.ndarray):  # integers that the host reads
         return argument.ctypes.data
     return argument
 
 
 def _item_strides(array: Any) -> list[int]:
-    """Items from one to the next, by dimension."""
+    """Strides in items."""
     (shape, dtype), given = describe(array), strides(array)
     if given is None:
         steps = [1]
@@ -258,7 +258,7 @@ class _Csc(ctypes.Structure):
 
 
 class _Graph(ctypes.Structure):
-    """The struct of the C interface."""
+    """The struct `gnograd_cuda_graph` of the C interface."""
 
     _fields_ = (
         ("n_src", c_int64),
@@ -274,13 +274,13 @@ class _Mirror(NamedTuple):
 
     structure: _Graph
     arrays: GraphArrays
-    """The memory behind it"""
+    """Arrays that `structure` points to"""
 
 
 def _mirror(graph: Any, device: int) -> _Mirror:
     """The copy of a graph on a device, made when it is first needed there.
 
-    No stream takes part in that, so that it does not end what is being captured into a CUDA graph.
+    The copy uses no stream, so that it does not break the capture of a CUDA graph.
     """
     mirror: _Mirror | None = graph.mirrors.get(device)
     if mirror is None:
@@ -292,7 +292,7 @@ def _mirror(graph: Any, device: int) -> _Mirror:
 
 
 def lend(graph: Any, arrays: GraphArrays | None = None) -> None:
-    """Have kernels read a graph where its arrays are, on a GPU: there is nothing to copy."""
+    """Let kernels read a graph in its own arrays on a GPU, without a copy."""
     arrays = graph.arrays if arrays is None else arrays
     graph.mirrors[device_of(arrays.offsets)] = _Mirror(_structure(arrays), arrays)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Arrays in GPU memory: what others' arrays say of themselves, and one of our own.
+"""Arrays in GPU memory: description of those of any library, and `DeviceArray`.
 
-Every library tells of its arrays by ``__cuda_array_interface__``. `DeviceArray` is what gnograd
-makes where there is no CuPy to make arrays with.
+All libraries describe their arrays by ``__cuda_array_interface__``. gnograd makes `DeviceArray`
+where there is no CuPy to make arrays with.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _BFLOAT16 = "<V2"  # NumPy has none of its own
 
 
 class OwnedStream(int):
-    """A stream by its number, and what has to be there for it to be one.
+    """A stream by its number, with the object that keeps it alive.
 
-    Whoever keeps the number keeps the stream: results and inputs are given back on it later.
+    Whoever keeps the number keeps the stream, on which the memory of results is freed later.
     """
 
     owner: Any
@@ -48,14 +48,14 @@ class OwnedStream(int):
 
 
 class Memory:
-    """Some bytes on one device, which end with this object.
+    """A block of memory on one device, freed with this object.
 
     Attributes
     ----------
     address : int
     stream : int or None
-        The one that used it last, in whose order it is given back; an `OwnedStream` lives as long
-        as this memory. None: any number of streams read it at a time, and the end waits for all.
+        Stream that used it last, on which it is freed; an `OwnedStream` lives as long as this
+        memory. None: any number of streams may read it, and freeing waits for all.
     """
 
     def __init__(self, address: int, device: int, stream: int | None) -> None:
@@ -63,7 +63,7 @@ class Memory:
 
     @classmethod
     def allocate(cls, size: int, device: int, stream: int) -> Memory:
-        """Memory whose first user is this stream."""
+        """Allocate memory in the order of a stream."""
         memory = c_void_p()
         with on_device(device):
             library().allocate(size, byref(memory), stream)
@@ -71,7 +71,7 @@ class Memory:
 
     @classmethod
     def hold(cls, host: NDArray[Any], device: int) -> Memory:
-        """What a contiguous array has, for all streams to read."""
+        """Copy of a contiguous array, for all streams to read."""
         memory = c_void_p()
         with on_device(device):
             library().hold(host.nbytes, host.ctypes.data, byref(memory))
@@ -79,14 +79,14 @@ class Memory:
 
     @classmethod
     def room(cls, size: int, device: int) -> Memory:
-        """Memory for what all streams read once it has been written."""
+        """Allocate memory that all streams may read once it has been written."""
         memory = c_void_p()
         with on_device(device):
             library().hold(size, None, byref(memory))
         return cls(memory.value or 0, device, None)
 
     def __del__(self) -> None:
-        # at exit the driver is quicker
+        # at exit the driver frees memory faster
         if self.address and not sys.is_finalizing():
             with on_device(self.device):
                 if self.stream is None:
@@ -98,26 +98,26 @@ class Memory:
 class DeviceArray:
     """Array in GPU memory.
 
-    It does no more than hold results: any library that knows ``__cuda_array_interface__``
+    It only holds results: any library that knows ``__cuda_array_interface__``
     (PyTorch, CuPy, Numba) takes it without a copy.
 
-    Its memory is given back in the order of the stream that gnograd used it on, which is kept with
-    it: CuPy's stream, or the array that named it, as the interface promises that a stream lives as
-    long as the array. Who destroys a stream by hand waits until such arrays are gone. Who reads it
-    on another stream keeps it until that has been done, as the interface asks of a consumer.
+    Its memory is freed in the order of the stream that gnograd used it on, which is kept with it:
+    CuPy's stream, or the array that named it, as the interface promises that a stream lives as long
+    as the array. Do not destroy a stream while such arrays exist. A program that reads the array on
+    another stream must keep it until that is done, as the interface asks of a consumer.
 
     Attributes
     ----------
     shape : tuple of int
     dtype : numpy.dtype
-        bfloat16 is that of the package ml_dtypes.
+        Type of the items; bfloat16 is that of the package ml_dtypes.
     """
 
     def __init__(self, shape: Shape, dtype: str, memory: Memory | Any, address: int) -> None:
         self.shape = shape
         self._dtype = dtype
         self._memory = memory
-        """What must live as long: `Memory`, or another library's array."""
+        """Object to keep alive: `Memory`, or another library's array."""
         self._address = address
 
     @property
@@ -154,7 +154,7 @@ class DeviceArray:
 
 
 def empty(shape: Shape, dtype: str, device: int, stream: int) -> DeviceArray:
-    """Array whose items have no values yet."""
+    """Uninitialized array."""
     memory = Memory.allocate(math.prod(shape) * item_size(dtype), device, stream)
     return DeviceArray(shape, dtype, memory, memory.address)
 
@@ -172,14 +172,14 @@ def to_device(host: NDArray[Any], device: int | None = None, stream: int = 0) ->
 
 
 def hold(host: NDArray[Any], device: int) -> DeviceArray:
-    """Copy of a NumPy array that every stream may read; no stream takes part in it."""
+    """Copy of a NumPy array that every stream may read, made without using a stream."""
     host = np.ascontiguousarray(host)
     memory = Memory.hold(host, device)
     return DeviceArray(host.shape, dtype_name(host.dtype), memory, memory.address)
 
 
 def room(kinds: Sequence[tuple[Shape, str]], device: int) -> list[DeviceArray]:
-    """Arrays side by side, for every stream to read once they have been written."""
+    """Arrays in one block of memory, for every stream to read once they have been written."""
     sizes = [math.prod(shape) * item_size(dtype) for shape, dtype in kinds]
     steps = [-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes]
     memory = Memory.room(sum(steps), device)
@@ -191,7 +191,7 @@ def room(kinds: Sequence[tuple[Shape, str]], device: int) -> list[DeviceArray]:
 
 
 def use_on(array: Any, stream: int) -> None:
-    """Make a stream wait for what is done to an array; from now on it belongs to this stream."""
+    """Make a stream wait for pending work on an array; later its memory is freed on it."""
     other = stream_of(array)
     if other is not None and other != stream:
         library().wait(stream, other, device_of(array))
@@ -200,7 +200,7 @@ def use_on(array: Any, stream: int) -> None:
         memory.stream = stream
 
 
-# ---- what arrays of any library say ----
+# ---- description of arrays of any library ----
 
 
 def describe(array: Any) -> tuple[Shape, str]:
@@ -229,7 +229,7 @@ def strides(array: Any) -> tuple[int, ...] | None:
 
 
 def address(array: Any) -> int:
-    """Where an array begins; 0 for None."""
+    """Address of the first item of an array; 0 for None."""
     return 0 if array is None else int(array.__cuda_array_interface__["data"][0] or 0)
 
 
@@ -240,11 +240,11 @@ def stream_of(array: Any) -> int | None:
     stream = array.__cuda_array_interface__.get("stream")
     if stream is None or isinstance(stream, OwnedStream):
         return stream
-    return 0 if stream == 1 else int(stream)  # there the default stream is 1
+    return 0 if stream == 1 else int(stream)  # in the interface the default stream is 1
 
 
 def owned_stream_of(array: Any) -> int | None:
-    """The stream of an array to keep for later: with the array of another library that named it."""
+    """Stream of an array for later use, with the array of another library that keeps it alive."""
     stream = stream_of(array)
     if not stream or isinstance(array, DeviceArray):
         return stream

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""libgnograd_cuda.so: where it is, what functions it has, what its status codes mean.
+"""libgnograd_cuda.so: its location, functions and status codes.
 
-It is in the package itself where that was built with nvcc, or in a wheel of its own, gnograd-cu13
+It is in the package itself if that was built with nvcc, else in a wheel of its own, gnograd-cu13
 or gnograd-cu12, which holds nothing else and has no code to import.
 
-The functions of operators are bound from what the library itself says of them
+The functions of operators are bound from the prototypes that the library returns
 (``gnograd_cuda_prototypes``), so that this module knows no operator.
 """
 
@@ -47,7 +47,7 @@ const void *from, int from_type, const int64_t *from_strides, int add, void *str
 """Functions that belong to no operator, as gnograd_cuda.h declares them, without the prefix."""
 
 PLUGINS = ("gnograd-cu13", "gnograd-cu12")
-"""Wheels with the library alone, for the CUDA of their name; the first that is there is taken."""
+"""Wheels with the library alone, for the CUDA of their name; the first one installed is used."""
 
 ABSENT = f"gnograd was built without CUDA kernels; the wheel {PLUGINS[0]} has them"
 
@@ -60,7 +60,7 @@ class Face(NamedTuple):
     """The two functions of one face of an operator for one dtype."""
 
     n_sizes: int
-    """How many of the arguments are graphs, sizes and codes; arrays follow."""
+    """Number of arguments before the arrays: graphs, sizes and codes."""
     n_arrays: int
     workspace_bytes: Callable[..., int]
     launch: Callable[..., int]
@@ -72,7 +72,7 @@ class Library:
     Attributes
     ----------
     faces : dict
-        Those of operators: ``"agg_weighted_forward_f32"``.
+        Functions of operators, by names like ``"agg_weighted_forward_f32"``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -111,7 +111,7 @@ class Library:
         )
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        """A function that belongs to no operator, which raises what it returns."""
+        """Function that belongs to no operator; it raises the error of its status code."""
         if name not in self._functions:
             raise AttributeError(name)
         function = self._functions[name]
@@ -129,7 +129,7 @@ class Library:
             raise kind(f"{operator}: {self.message(status)}")
 
     def message(self, status: int) -> str:
-        """What a status code means."""
+        """Text for a status code."""
         text: bytes = self._functions["error_string"](status)
         return text.decode(errors="replace")
 
@@ -208,7 +208,7 @@ def library() -> Library:
 
 
 def devices() -> tuple[list[str], str]:
-    """Names of the GPUs that can be used, and what keeps others, or all, from that."""
+    """Names of the GPUs that can be used, and the reason why others, or all, cannot."""
     if find() is None:
         return [], "built without CUDA kernels"
     try:

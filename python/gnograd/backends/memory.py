@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where the items of arrays lie, on any device, and whether results may be written there."""
+"""Memory ranges of arrays on any device, and checks of memory for results."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["check_results", "extent", "is_read_only"]
 def check_results(
     operator: str, results: Sequence[tuple[str, Any]], others: Sequence[tuple[str, Any]]
 ) -> None:
-    """Refuse memory for results that is read-only, or that another array of the call has, too.
+    """Raise ValueError if memory for results is read-only or shared with an array of the call.
 
-    Kernels rely on it that what they read stays as it is.
+    Kernels rely on their inputs to stay unchanged.
 
     Parameters
     ----------
     operator : str
-        For messages.
+        Name for messages.
     results : sequence of (str, array)
-        What is written to, by name.
+        Arrays that are written, by name.
     others : sequence of (str, array)
-        What is read, by name.
+        Arrays that are read, by name.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def check_results(
 
 
 def is_read_only(array: Any) -> bool:
-    """Whether its owner forbids writing."""
+    """True if the owner of an array forbids writing."""
     return bool(_interface(array)["data"][1])
 
 
@@ -62,6 +62,6 @@ def extent(array: Any) -> tuple[int, int]:
 
 
 def _interface(array: Any) -> dict[str, Any]:
-    """The array protocol of NumPy, or the same for a GPU."""
+    """Array interface of NumPy, or that of arrays on a GPU."""
     on_host = isinstance(array, np.ndarray)
     return dict(array.__array_interface__ if on_host else array.__cuda_array_interface__)

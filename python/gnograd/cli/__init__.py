@@ -13,9 +13,9 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line, or say what to install for it.
+    """Run the command line, or print which packages it needs.
 
-    Of several processes only the first one speaks.
+    Only the first of several processes prints.
     """
     first = launched().rank == 0
     try:
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _silently(app: Callable[..., Any]) -> None:
-    """Run the command line, and leave it to the first process to say what is wrong with it."""
+    """Run the command line without output: the first process prints the errors."""
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
         try:
             code = app(standalone_mode=False)

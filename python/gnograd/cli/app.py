@@ -21,8 +21,8 @@ from gnograd.cli.engine import Engine, make_engine
 from gnograd.cli.job import console, job
 from gnograd.cli.processes import Processes
 
-# The jobs themselves are imported by their commands: with SciPy and Matplotlib they take seconds,
-# which nobody who asks for --help should wait for.
+# Commands import their jobs when they run: SciPy and Matplotlib take seconds to import, for which
+# --help should not wait.
 
 app = typer.Typer(
     name="gnograd",
@@ -271,7 +271,7 @@ app.command("report")(point_commands.report)
 def _engine(
     device: Device, torch: bool, threads: int, double: bool, batch: int, processes: Processes
 ) -> Engine:
-    """What computes this process' part of the steps."""
+    """Engine for this process' part of the steps."""
     if processes.parallel is Parallel.DATA and processes.size > batch:
         console.print(f"note: {processes.size} processes share the {batch} samples of a step")
     dtype = "float64" if double else "float32"

@@ -22,7 +22,7 @@ CHECKPOINT = "checkpoint.npz"
 HISTORY = "history.csv"
 
 STEPS = "steps"
-"""Name of the only array of a state that is an integer: how many steps the optimiser has taken."""
+"""Name of the number of steps of the optimiser, the only integer array of a state."""
 
 ADVICE = "choose another --out, or start anew with --fresh"
 
@@ -30,7 +30,7 @@ _ABSENT = "not set"
 
 
 class CheckpointError(JobError):
-    """A checkpoint that this run cannot continue."""
+    """Error about a checkpoint that this run cannot continue."""
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,19 @@ class Epoch:
     epoch: int
     learning_rate: float
     loss: float
-    """Mean over the training steps of the epoch."""
+    """Mean loss over the training steps of the epoch."""
     held_out: float
-    """Error on held-out samples; NaN in epochs where it is not measured."""
+    """Error on held-out samples; NaN in epochs without a measurement."""
     seconds: float
-    """Since the training began, without interruptions."""
+    """Seconds since the training began, without interruptions."""
 
 
 @dataclass
 class State:
-    """All that a run needs to go on as if it had never stopped.
+    """Full state of a run, to continue as if it had never stopped.
 
-    Random numbers are drawn from generators seeded by the number of the epoch,
-    so they need no place here.
+    Generators of random numbers are seeded by the number of the epoch, so the state has none of
+    them.
     """
 
     arrays: dict[str, Array]
@@ -72,7 +72,7 @@ class State:
             text.detach()
 
     def entries(self) -> dict[str, Array]:
-        """All of it as arrays."""
+        """The state as arrays."""
         columns = {f.name: [getattr(row, f.name) for row in self.history] for f in fields(Epoch)}
         return {f"history/{name}": np.array(column) for name, column in columns.items()} | {
             f"state/{name}": array for name, array in self.arrays.items()
@@ -80,7 +80,7 @@ class State:
 
     @classmethod
     def of_entries(cls, entries: Mapping[str, Array]) -> "State":
-        """The state with these `entries`."""
+        """Make the state from its `entries`."""
         columns = [entries[f"history/{f.name}"].tolist() for f in fields(Epoch)]
         arrays = {
             name.removeprefix("state/"): array
@@ -97,7 +97,7 @@ class State:
         shapes: Mapping[str, tuple[int, ...]],
         dtype: npt.DTypeLike = np.float32,
     ) -> "State | None":
-        """Read the checkpoint, or return None where there is none.
+        """Read the checkpoint, or return None if there is none.
 
         Parameters
         ----------
@@ -105,9 +105,9 @@ class State:
         config : mapping
             Settings of the run.
         shapes : mapping
-            Of the arrays of the state.
+            Shapes of the arrays of the state.
         dtype : {"float32", "float64"}
-            Of these arrays.
+            Type of these arrays.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class State:
         if not path.exists():
             return None
         try:
-            # the settings first: with others the rest cannot fit
+            # the settings first: if they differ, the rest cannot fit
             _compare(npz.read(path, ["config"])["config"], config)
             columns = npz.read(path, [f"history/{f.name}" for f in fields(Epoch)])
             _check_history({f.name: columns[f"history/{f.name}"] for f in fields(Epoch)})

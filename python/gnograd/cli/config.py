@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""Settings of the jobs, apart from the jobs so that ``--help`` need not load those."""
+"""Settings of the jobs, in a module of their own so that ``--help`` need not load the jobs."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class Device(str, Enum):
-    """Where to compute."""
+    """Device for the computation."""
 
     CPU = "cpu"
     CUDA = "cuda"
 
 
 class Parallel(str, Enum):
-    """What the processes of a training share."""
+    """Work that the processes of a training share."""
 
     NONE = "none"
-    """Nothing: the first one works alone."""
+    """No work: the first process works alone."""
     DATA = "data"
-    """The samples of a step."""
+    """The samples of a step are shared."""
     GRAPH = "graph"
-    """The points of a step."""
+    """The points of a step are shared."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ class PoissonConfig:
 
 
 RINGS = 24
-"""Of the finite-element meshes of the Poisson job, which then have 1801 nodes."""
+"""Rings of the finite-element meshes of the Poisson job, which then have 1801 nodes."""
 MOST_QUERIES = 1 + 3 * RINGS * (RINGS - 1)
-"""Nodes of these that are not on the boundary."""
+"""Nodes of these meshes that are not on the boundary."""
 
 
 class Precision(str, Enum):
-    """Of the products in a network on points."""
+    """Precision of the products in a network on points."""
 
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
@@ -89,7 +89,7 @@ class Precision(str, Enum):
 
 
 class Schedule(str, Enum):
-    """How the learning rate falls, behind its rise."""
+    """Decay of the learning rate after the warm-up."""
 
     COSINE = "cosine"
     LINEAR = "linear"
@@ -118,7 +118,7 @@ class PointsConfig:
 
 
 class Lesson(str, Enum):
-    """What a network of the Poisson job is trained on."""
+    """Training data of a network of the Poisson job."""
 
     EQUATION = "equation"
     BOTH = "equation and solutions"
@@ -126,10 +126,10 @@ class Lesson(str, Enum):
 
     @property
     def directory(self) -> str:
-        """Of its checkpoint and history."""
+        """Directory of its checkpoint and history."""
         return self.name.lower()
 
 
 def lessons(physics: bool) -> list[Lesson]:
-    """Return all, or without `physics` the last."""
+    """Return all lessons, or without `physics` the last."""
     return list(Lesson) if physics else [Lesson.SOLUTIONS]

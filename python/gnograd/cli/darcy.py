@@ -37,14 +37,14 @@ MODEL = "model.safetensors"
 SAMPLE = "sample.safetensors"
 
 MONITORED = 20
-"""Test samples that the held-out error during training is measured on."""
+"""Number of test samples for the held-out error during training."""
 
 SIDES = (5, 64)
-"""Points per side of the regular grids that the trained network is tested on: least and most."""
+"""Smallest and largest number of points per side of the regular grids for tests."""
 
 PAIRS = 20 * 61**4
-"""Pairs of points that a test on one of these may have over all samples, which is what its time
-grows with. Samples beyond are left out there, and the table says how many there were."""
+"""Largest number of pairs of points, over all samples, in a test on one of these grids; time is
+proportional to it. Further samples are left out, and the table says how many were used."""
 
 
 def train(
@@ -62,18 +62,18 @@ def train(
     ----------
     config : DarcyConfig
     data_file : pathlib.Path, optional
-        Data to use in place of generated samples: the first `config.samples` are trained
-        on, the last `config.test_samples` tested on.
+        Data to use in place of generated samples: the first `config.samples` are for training, the
+        last `config.test_samples` for tests.
     directory : pathlib.Path
-        For checkpoint, history, picture, the model, and a sample of what it takes and gives; a run
-        found there is continued.
+        For checkpoint, history, picture, the model, and a sample of inputs and outputs; a run found
+        there is continued.
     engine : Engine
-        Computes it.
+        Engine of the computation.
     console : rich.console.Console
     fresh : bool
-        Begin anew even so.
+        Start anew even then.
     processes : Processes
-        They share the work; the first one has to do with files.
+        Processes that share the work; the first one reads and writes files.
 
     Returns
     -------
@@ -128,8 +128,8 @@ class DarcyModel:
     def batches(self, rng: np.random.Generator) -> Iterator[Batch]:
         """Every training sample once, on one of the processes that share them.
 
-        Each time at other random points, and turned by a random symmetry where
-        the problem has them.
+        Each time at other random points, and transformed by a random symmetry of the problem, if it
+        has any.
         """
         config = self.config
         order = rng.permutation(config.samples)
@@ -154,7 +154,7 @@ class DarcyModel:
         return self.processes.sum(relative_error(self.engine, solution, truth, batch.of))
 
     def held_out_error(self) -> float:
-        """Mean error over a few test samples, at as many points as in training."""
+        """Mean error over a few test samples, with as many points as in training."""
         return self.mean_error(self.test_samples[:MONITORED], self.config.nodes)
 
     def predict(self, batch: Batch) -> Array:
@@ -194,7 +194,7 @@ class DarcyModel:
         return float(np.mean(self.processes.measured(samples, error, track=track)))
 
     def at_all_points(self, batch: Batch, values: Array) -> Array:
-        """What is known at the nodes of a batch, at all points in their order, on all processes."""
+        """Collect values at the nodes of a batch from all processes, in the order of the points."""
         if self.processes.parallel is not Parallel.GRAPH:
             return values
         everywhere = np.zeros((batch.n_samples * batch.n_points, *values.shape[1:]), values.dtype)
@@ -202,12 +202,12 @@ class DarcyModel:
         return self.processes.comm.sum(everywhere)
 
     def _error_of_parts(self, solution: Variable, batch: Batch) -> Variable:
-        """Mean relative L2 error of samples whose points are on several processes."""
+        """Mean relative L2 error of samples whose points are distributed over processes."""
         constant = self.engine.constant
         error = solution - constant(batch.truth)
         belongs = batch.points // batch.n_points == np.arange(batch.n_samples)[:, None]
         squares = self.processes.sum(constant(belongs) @ (error * error))
-        # the root has a derivative at zero, too
+        # so that the root has a derivative at zero
         norms = (squares + float(np.finfo(self.engine.dtype).tiny)) ** 0.5
         return (norms / constant(batch.norms[:, None])).mean()
 
@@ -268,11 +268,11 @@ def _results(model: DarcyModel, console: Console) -> dict[str, float]:
 
 
 def regular_steps(grid: int) -> list[int]:
-    """Steps to the regular grids that a network is tested on, the finest last.
+    """Steps of the regular grids for tests, the finest last.
 
-    That is the finest of admissible size (`SIDES`), and before it one with half its points per
-    side or somewhat less. Grids with points on all sides of the square go first; where there is
-    none of admissible size, the last lines of points are left out.
+    These are the finest grid of admissible size (`SIDES`), and before it one with half its points
+    per side or somewhat less. Grids with points on all sides of the square are preferred; if none
+    has an admissible size, the last lines of points are left out.
     """
     least, most = SIDES
     sides = {step: -(-grid // step) for step in range(1, grid)}
@@ -283,7 +283,7 @@ def regular_steps(grid: int) -> list[int]:
 
 
 def _export(model: DarcyModel, directory: Path) -> None:
-    """Write the parameters by name; and, for programs that evaluate the network, a test sample."""
+    """Write the parameters by name and, for programs that evaluate the network, a test sample."""
     processes, engine = model.processes, model.engine
     with processes.together():
         if not processes.first:
@@ -301,7 +301,7 @@ def _export(model: DarcyModel, directory: Path) -> None:
 
 
 def _sample(model: DarcyModel) -> dict[str, Array]:
-    """The first test sample at points as in training, and what the network says of it.
+    """The first test sample at points as in training, with the prediction of the network.
 
     The points are all on this process.
     """

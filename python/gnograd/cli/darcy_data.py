@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pairs of coefficient and solution: generated and cached, or read from a file."""
+"""Pairs of coefficient and solution, generated and cached, or read from a file."""
 
 import warnings
 import zlib
@@ -24,7 +24,7 @@ SMALLEST_GRID = 8
 
 
 class DataError(JobError):
-    """A data file that cannot be used; the message names the file and the array."""
+    """Error about a data file that cannot be used; the message names the file and the array."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def generate(
     track: Callable[[Iterable[int]], Iterable[int]] = iter,
     warn: Callable[[str], object] = warnings.warn,
 ) -> DarcyData:
-    """Return `train` + `test` samples of the Darcy problem, from the cache where it has them.
+    """Return `train` + `test` samples of the Darcy problem, from the cache if they are there.
 
     Every sample has its own stream of random numbers, so the first samples of
     a larger set are those of a smaller one, the test samples do not depend on
@@ -77,11 +77,11 @@ def generate(
         Nodes per side.
     seed : int
     directory : pathlib.Path, optional
-        Cache.
+        Folder of the cache.
     track : callable
         Wraps the loop over samples, for a progress bar.
     warn : callable
-        Is told why the samples cannot be kept in the cache.
+        Called with the reason if the samples cannot be stored in the cache.
     """
     name = f"darcy-{grid}x{grid}-train{train}-test{test}-seed{seed}.npz"
     if directory is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Samples on a grid turned into graphs of irregular points."""
+"""Conversion of samples on a grid to graphs of irregular points."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SMOOTHING = (1 / 40, 1 / 15, 2 / 15)
 """Standard deviations of the Gaussians that smooth the coefficient, in sides of the square."""
 
 SCALARS = 1 + len(SMOOTHING)
-"""Features of a point that do not turn with the square: the coefficient, plain and smoothed."""
+"""Number of scalar features of a point: the coefficient, plain and smoothed."""
 
 NODE_FEATURES = SCALARS + 4
 EDGE_FEATURES = 3 + 2 * SCALARS
@@ -46,28 +46,28 @@ class Batch:
     """Coefficient, plain and smoothed; gradient of the least smoothed; position:
     (n_nodes, NODE_FEATURES)."""
     edges: Array
-    """From destination to source in radii, its length, and the coefficient, plain and
+    """Vector from destination to source in radii, its length, and the coefficient, plain and
     smoothed, at both ends: (n_edges, EDGE_FEATURES)."""
     graph: gg.Graph | gg.DistributedGraph
     mean: Array
-    """(n_nodes, 1)"""
+    """Mean of the solution, (n_nodes, 1)."""
     std: Array
-    """(n_nodes, 1)"""
+    """Standard deviation of the solution, (n_nodes, 1)."""
     truth: Array
     """Solution, (n_nodes, 1)."""
     points: Array
-    """Which points these are, (n_nodes,): those of the first sample are counted first."""
+    """Numbers of the points of the nodes, (n_nodes,), counted through all samples."""
     n_samples: int
     n_points: int
-    """Of each sample."""
+    """Number of points of each sample."""
     of: int
-    """Samples of the step on all processes."""
+    """Number of samples of the step on all processes."""
     norms: Array
     """L2 norm of the solution at the points of each sample, (n_samples,)."""
 
 
 class DarcyGraphs:
-    """Makes batches from samples; what is learnt from the training samples is kept here.
+    """Makes batches from samples, with the normalisation of the training samples.
 
     The solution is normalised by its mean and standard deviation over the
     training samples, point by point. Where the boundary value is prescribed
@@ -81,10 +81,10 @@ class DarcyGraphs:
     radius : float
         Points closer than this are neighbours.
     symmetric : bool
-        Whether the problem is unchanged by the symmetries of the square. The
-        normalisation then is symmetric, too.
+        True if the problem is invariant under the symmetries of the square. The normalisation then
+        is symmetric, too.
     processes : Processes, optional
-        If they share the points of a batch, each gets its part of the graph.
+        Processes; if they share the points of a batch, each gets its part of the graph.
     """
 
     def __init__(
@@ -129,9 +129,9 @@ class DarcyGraphs:
         nodes : ndarray of int, (n, m)
             Grid points of every sample.
         symmetries : sequence of int, (n,), optional
-            Which of `SYMMETRIES` to apply to every sample.
+            Numbers of the `SYMMETRIES` to apply to every sample.
         of : int, optional
-            Samples of the step on all processes, where these are a part of them.
+            Number of samples of the step on all processes, if these are a part of them.
         """
         grid = self.data.grid
         n, m = nodes.shape
@@ -172,9 +172,9 @@ class DarcyGraphs:
         -------
         graph : Graph or DistributedGraph
         mine : ndarray of int
-            Which points its nodes are.
+            Numbers of the points that are its nodes.
         src, dst : ndarray of int
-            Which points the ends of its edges are.
+            Numbers of the points at the ends of its edges.
         """
         everyone = np.arange(len(points))
         if self.processes.parallel is not Parallel.GRAPH:
@@ -183,7 +183,7 @@ class DarcyGraphs:
         comm = self.processes.comm
         owner = gg.distributed.partition(points, comm.size)
         part = gg.DistributedGraph.radius(points[owner == comm.rank], self.radius, comm)
-        # it numbers the points of the first process first
+        # the distributed graph numbers points process by process
         number = np.argsort(owner, kind="stable")
         mine, around = number[part.owned], number[part.halo_ids]
         near = np.concatenate([mine, around])

@@ -27,7 +27,7 @@ MODES = 128
 """Cosine modes per direction in ``psi``; a coarser grid keeps those it can carry."""
 
 TOLERANCE = 1e-10
-"""Relative residual of a solution."""
+"""Relative residual at which the solver stops."""
 MOST_ITERATIONS = 1000
 
 Array = npt.NDArray[Any]
@@ -131,8 +131,8 @@ def _conjugate_gradients(
 ) -> Array:
     """Solve ``matrix @ x = b`` to a relative residual of `TOLERANCE`.
 
-    That of SciPy takes dot products from a BLAS with threads, which for vectors this
-    short is up to thirty times slower when other programs share the cores.
+    SciPy's solver takes dot products from a BLAS with threads, which for vectors this short is up
+    to thirty times slower when other programs share the cores.
     """
     x, residual = np.zeros_like(b), b.copy()
     direction: Array = np.zeros_like(b)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What computes a training: the tape of `gnograd.autodiff`, or PyTorch on a CPU or GPU.
+"""Engines of a training: the tape of `gnograd.autodiff`, or PyTorch on a CPU or GPU.
 
-A network is written once, with the functions of an engine and the arithmetic that arrays of both
-have in common: ``+ - * / ** @``, ``reshape``, slices, ``sum``, ``mean``, ``backward``, ``float``.
+A network is written once, with the functions of an engine and the operations that arrays of both
+share: ``+ - * / ** @``, ``reshape``, slices, ``sum``, ``mean``, ``backward``, ``float``.
 """
 
 import importlib.util
@@ -26,7 +26,7 @@ Variable: TypeAlias = Any
 
 
 class Optimiser(Protocol):
-    """Adam, as `gnograd.autodiff.Adam`."""
+    """Adam, with the interface of `gnograd.autodiff.Adam`."""
 
     lr: float
 
@@ -37,14 +37,14 @@ class Optimiser(Protocol):
         """``lr``, ``steps``, and a list of arrays for each of ``mean`` and ``mean_square``."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state_dict`."""
+        """Continue from a `state_dict`."""
 
 
 class Engine(Protocol):
-    """What networks, losses and the training loop need."""
+    """Operations that networks, losses and the training loop need."""
 
     dtype: np.dtype[Any]
-    """Of all its arrays: float32 or float64."""
+    """Type of all its arrays: float32 or float64."""
 
     def parameter(self, values: Array) -> Variable:
         """Array whose gradient is wanted."""
@@ -59,10 +59,10 @@ class Engine(Protocol):
         """Set the values of a parameter."""
 
     def step(self) -> AbstractContextManager[None]:
-        """Where a training step is computed; what is made inside may be freed at the end."""
+        """Context of a training step, at whose end arrays made inside may be freed."""
 
     def evaluation(self) -> AbstractContextManager[None]:
-        """The same where nothing is differentiated."""
+        """Context of an evaluation without derivatives."""
 
     def adam(self, parameters: Sequence[Variable], lr: float) -> Optimiser:
         """Optimiser of the parameters."""
@@ -71,18 +71,18 @@ class Engine(Protocol):
         """Replace the gradients of the last ``backward`` by their sums over processes."""
 
     def gelu(self, x: Variable) -> Variable:
-        """In the erf form."""
+        """GELU in the erf form."""
 
     def norm(self, x: Variable) -> Variable:
         """Euclidean norm along the last axis."""
 
     def gno(self, *inputs: Variable, **static: Any) -> Variable:
-        """As `gnograd.gno`."""
+        """Call `gnograd.gno`."""
 
     def gno_with_laplacian(
         self, *inputs: Variable, **static: Any
     ) -> tuple[Variable, Variable, Variable]:
-        """As `gnograd.gno_with_laplacian`."""
+        """Call `gnograd.gno_with_laplacian`."""
 
 
 class TapeEngine:
@@ -142,17 +142,17 @@ def make_engine(
     ----------
     device : Device
     torch : bool
-        Compute through PyTorch on the CPU too; on the GPU it always is.
+        Use PyTorch on the CPU too; it is always used on the GPU.
     threads : int
         Threads of PyTorch; 0 leaves it to PyTorch.
     dtype : {"float32", "float64"}
     place : int
-        Number of this process among those of its machine, which have the GPUs in turn.
+        Number of this process on its machine, whose GPUs are assigned in turn.
 
     Raises
     ------
     DeviceError
-        The device, or PyTorch, is not there.
+        The device, or PyTorch, is missing.
     """
     if device == Device.CPU and not torch:
         return TapeEngine(dtype)
@@ -163,7 +163,7 @@ def make_engine(
 
 
 def need_torch(what: str = "this command") -> None:
-    """Raise `DeviceError` where there is no PyTorch."""
+    """Raise `DeviceError` if PyTorch is not installed."""
     if not _has_torch():
         raise DeviceError(f"{what} needs PyTorch; install it with: pip install torch")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The picture that each training job leaves behind."""
+"""Pictures of the results of training jobs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,7 +35,7 @@ def darcy(
     path : pathlib.Path
         PNG file.
     title : str
-        What is shown.
+        Title of the picture.
     coefficient, truth, prediction : ndarray, shape (grid, grid)
         First axis is x.
     history : sequence of Epoch
@@ -103,7 +103,7 @@ def poisson(path: Path, cases: Sequence[OnMesh], histories: Mapping[str, Sequenc
     cases : sequence of OnMesh
         One row each.
     histories : mapping of str to sequence of Epoch
-        Of the trainings, by what they are trained on; the first is that of the predictions.
+        Histories of the trainings by their data; the first belongs to the predictions.
     """
     rows = len(cases)
     figure = Figure(figsize=(15, 3.3 * rows + 3), layout=ConstrainedLayoutEngine(wspace=0.06))
@@ -197,7 +197,7 @@ def _label(
 
 
 def _colours(values: Array) -> dict[str, Any]:
-    """Style of a field: where it has two values only, two colours."""
+    """Style of a field; two colours if it only has two values."""
     both = np.unique(values)
     if len(both) != 2:
         return {"cmap": "cividis"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Files that are either complete or absent, in directories that one process has to itself."""
+"""Files that are either complete or absent, in directories locked by one process."""
 
 import errno
 import fcntl
@@ -18,10 +18,10 @@ from gnograd.weights import replaced
 LOCK = ".gnograd.lock"
 
 _PART = re.compile(r"\..+\.[0-9a-f]{16}\.gnograd-part")
-"""Names that `gnograd.weights.replaced` gives to what it is still writing."""
+"""Pattern of the names of unfinished files of `gnograd.weights.replaced`."""
 
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-"""What file systems say that have no locks, as some of clusters."""
+"""Errors of file systems without locks, such as some of clusters."""
 
 _ATTEMPTS = 100
 
@@ -36,18 +36,18 @@ class BusyError(FileError):
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Make a directory, and keep other processes that ask for its lock out of it.
+    """Make a directory and lock it for this process.
 
-    What killed processes have left there half-written is removed. The system frees the lock of a
-    process however that ends; its file may stay, and then is in nobody's way. A directory that was
-    made for the block and is still empty at its end is removed.
+    Unfinished files of killed processes are removed. The system frees the lock of a process however
+    that ends; the lock file may stay, which does no harm. A directory that was made for the block
+    and is still empty at its end is removed.
 
     Raises
     ------
     FileError
         The directory cannot be made or written.
     BusyError
-        Another process has it.
+        Another process has locked it.
     """
     absent = [d for d in (directory, *directory.parents) if not os.path.lexists(d)]
     with ExitStack() as stack:
@@ -67,12 +67,12 @@ def locked(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def atomic(path: Path) -> Iterator[BinaryIO]:
-    """Make folders, and open a stream as `gnograd.weights.replaced` does.
+    """Make folders, and open a stream with `gnograd.weights.replaced`.
 
     Raises
     ------
     FileError
-        The disk is full, writing is not permitted, or the like.
+        The file cannot be written: full disk, no permission, or similar.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
 
 
 def cache_directory() -> Path | None:
-    """Where generated data is kept: ``$GNOGRAD_CACHE``, else the user's cache directory."""
+    """Directory of generated data: ``$GNOGRAD_CACHE``, else the user's cache directory."""
     if chosen := os.environ.get("GNOGRAD_CACHE"):
         return Path(chosen)
     try:
@@ -93,10 +93,10 @@ def cache_directory() -> Path | None:
 
 
 def _lock(directory: Path) -> int | None:
-    """Make and lock a directory; return the open lock, or None where there are no locks."""
+    """Make and lock a directory; return the open lock, or None if the file system has no locks."""
     for _ in range(_ATTEMPTS):
         directory.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):  # who had it has just removed lock or directory
+        with suppress(FileNotFoundError):  # its owner has just removed lock or directory
             return _take(directory)
     raise FileError(f"{directory}: cannot be locked")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Command `gnograd data`: problems drawn at random and solved, as a file to train on."""
+"""Command `gnograd data`: write random problems and their solutions to a file for training."""
 
 import shlex
 import zlib
@@ -22,7 +22,7 @@ __all__ = ["checksum", "generate", "refinement"]
 Array = npt.NDArray[Any]
 
 CHECKED = 3
-"""Samples that are solved on a finer grid, too."""
+"""Number of samples that are solved on a finer grid, too."""
 
 
 def generate(
@@ -35,21 +35,21 @@ def generate(
     out: Path,
     console: Console,
 ) -> dict[str, Array]:
-    """Draw, solve, and write problems; say how exact the solutions are.
+    """Draw, solve, and write problems; print the accuracy of the solutions.
 
     Parameters
     ----------
     name : str
         One of `PROBLEMS`.
     samples : int
-        The first of more samples are those of fewer.
+        Number of samples; a larger set begins with the samples of a smaller one.
     points : int
-        Of a sample: random ones of these nodes, others for every sample; 0 is all. For states in
-        time, the same nodes for all samples.
+        Points of a sample: random nodes, different for every sample; 0 is all. For states in time,
+        the same nodes for all samples.
     resolution : int, optional
-        Of the solver.
+        Resolution of the solver.
     every : int
-        Of the solver's nodes, those that the n-th part of the resolution has; 1 is all.
+        Use the nodes of a resolution that is smaller by this factor; 1 is all nodes.
     seed : int
     out : pathlib.Path
         File ``.npz``.
@@ -58,13 +58,13 @@ def generate(
     Returns
     -------
     dict of str to ndarray
-        What the file holds.
+        Arrays of the file.
 
     Raises
     ------
     JobError
-        More points than there are nodes, a resolution that is odd or too small, or no multiple of
-        `every`; nodes left out of a solution that is exact.
+        More points than nodes, a resolution that is odd or too small, or no multiple of `every`;
+        `every` for a problem with exact solutions.
     FileError
         The file cannot be written.
     """
@@ -118,7 +118,7 @@ def checksum(arrays: Mapping[str, Array]) -> int:
 
 
 def refinement(problem: Problem, resolution: int, seed: int) -> float | None:
-    """Mean relative L2 difference to solutions of twice the resolution; None for exact ones."""
+    """Mean relative L2 difference from solutions of twice the resolution; None for exact ones."""
     errors = []
     for k in range(CHECKED):
         coarse, fine = (
@@ -143,7 +143,7 @@ def _some(solved: Solved, rows: Array) -> Solved:
 
 
 def _arrays(problem: Problem, solved: list[Solved]) -> dict[str, Array]:
-    """All samples in one array a quantity, by the names that `gnograd train points` finds."""
+    """Join all samples in one array a quantity, by the names that `gnograd train points` knows."""
     first = solved[0]
     points = [s.points for s in solved]
     same = all(np.array_equal(x, points[0]) for x in points)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Job `gnograd train green`: a Green's function learnt from pairs of f and u.
+"""Job `gnograd train green`: learn a Green's function from pairs of f and u.
 
 The solution of ``-u'' = f`` on (0, 1) with ``u(0) = u(1) = 0`` is an integral
 over ``f`` with the kernel ``G(x, y) = (x + y - |y - x|) / 2 - x y``. A single graph
 neural operator with one channel is such an integral, by the midpoint rule, and
-its kernel network has nothing else to become than ``G``.
+its kernel network has to converge to ``G``.
 """
 
 import math
@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 PICTURE = "green.png"
 
 STEPS = 50
-"""Training steps that count as one epoch: there is no end of right-hand sides."""
+"""Training steps that count as one epoch, since new right-hand sides are drawn in every step."""
 
 TEST_FUNCTIONS = 100
 
@@ -50,7 +50,7 @@ def train(config: GreenConfig, directory: Path, console: Console, fresh: bool = 
         For checkpoint, history and picture; a run found there is continued.
     console : rich.console.Console
     fresh : bool
-        Begin anew even so.
+        Start anew even then.
 
     Returns
     -------
@@ -112,7 +112,7 @@ class GreenModel:
         """Draw right-hand sides, and their exact solutions, at the midpoints.
 
         ``f = sum_k c_k sqrt(2) sin(k pi x)`` with standard normal ``c_k``, so that the
-        mean square error of ``u`` is that of the kernel, on what the modes can see of it.
+        mean square error of ``u`` is that of the kernel, projected on the modes.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class GreenModel:
         return relative_error(self.engine, integral, u)
 
     def held_out_error(self) -> float:
-        """Mean error for right-hand sides that are not trained on."""
+        """Mean error for right-hand sides that are not used in training."""
         rng = generator(self.config.seed, Stream.EVALUATION)
         errors = []
         for _ in range(-(-TEST_FUNCTIONS // self.config.batch)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Command `gnograd inspect`: what is in files of data, and whether it fits."""
+"""Command `gnograd inspect`: show the contents of data files, and check them."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,7 +22,7 @@ from gnograd.text import printable
 __all__ = ["inspect", "need_inputs", "summary", "tell"]
 
 _SHOWN = 10
-"""Arrays that are not used, of those that are named."""
+"""Largest number of unused arrays that are listed by name."""
 
 
 def inspect(
@@ -32,7 +32,7 @@ def inspect(
     model: str = PointsConfig.model,
     radius: float | None = None,
 ) -> PointData:
-    """Show the arrays of the first file of each path, and what all of them make.
+    """Show the arrays of the first file of each path, and a summary of the data of all files.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ def inspect(
     roles : gnograd.data.Roles
     console : rich.console.Console
     model : str
-        Kind of network that it is for.
+        Kind of network for the data.
     radius : float, optional
-        Of neighbourhoods, in place of the usual one.
+        Radius of neighbourhoods, in place of the usual one.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def inspect(
     Raises
     ------
     DataError
-        What the files hold does not fit; the tables have been shown.
+        The data are inconsistent; the tables have been shown.
     """
     for files in expand(paths):
         _show(contents(files[0]), roles, console)
@@ -68,7 +68,7 @@ def inspect(
 
 
 def tell(data: PointData, console: Console, model: str, radius: float | None) -> None:
-    """Print what a model sees of training data, and what may not be expected, a line each."""
+    """Print facts about training data as a model sees them, and warnings, one line each."""
     notes = [f"'{name}' is not used: {why}" for name, why in data.left_out.items()]
     if len(notes) > _SHOWN:
         notes[_SHOWN:] = [f"{len(notes) - _SHOWN} more arrays are not used"]
@@ -93,12 +93,12 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
 
 
 def need_inputs(data: PointData, roles: Roles) -> None:
-    """Refuse data whose samples nothing tells apart, unless no inputs were asked for.
+    """Raise DataError if samples have no inputs, unless that was asked for.
 
     Raises
     ------
     DataError
-        It names what might be inputs.
+        The message names arrays that might be inputs.
     """
     layout = data.layout
     if roles.inputs is not None or layout.inputs or layout.parameters or layout.in_time:
@@ -112,7 +112,7 @@ def need_inputs(data: PointData, roles: Roles) -> None:
 
 
 def summary(data: PointData) -> str:
-    """What there is, in words."""
+    """Summary of the data in words."""
     layout, samples = data.layout, data.samples
     points = _range([len(s.points) for s in samples])
     text = f"{_several(len(samples), 'sample')} of {points} points, {layout.dimension}-D"
@@ -140,7 +140,7 @@ def summary(data: PointData) -> str:
 def _show(found: Contents, roles: Roles, console: Console) -> None:
     try:
         names, found = assign(found, roles), arranged(found, roles)
-    except DataError:  # it is said after the tables
+    except DataError:  # the message follows the tables
         names = None
     table = Table("array", "shape", "type", "range", "taken as", title_justify="left")
     table.title = escape(f"{found.path}: {found.kind}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What all commands have around their work: processes, threads, locks, and why it ends early."""
+"""Common frame of all commands: processes, threads, locks, and messages of errors."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,10 +21,10 @@ from gnograd.text import printable
 
 
 class _Terminal(Console):
-    """Console to which names in files are no more than text: it would obey control characters."""
+    """Console that prints names from files as plain text, without control characters."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Text as rich renders it, printable but for its lines."""
+        """Render text with rich, without control characters other than line breaks."""
         lines = map(printable, text.split("\n"))
         return super().render_str("\n".join(lines), **options)
 
@@ -36,9 +36,9 @@ console = _Terminal(highlight=False)
 def job(
     threads: int, directories: Iterable[Path], parallel: Parallel | None = None
 ) -> Iterator[Processes]:
-    """Prepare a job that has some directories to itself; say in one line why it ends early.
+    """Context of a job that locks some directories; prints a `JobError` in one line.
 
-    Without `parallel` it is a job of one process, and refuses to be started as several.
+    Without `parallel` the job has one process; starting several is an error.
     """
     first, directories = launched().rank == 0, list(directories)
     if parallel in (None, Parallel.NONE) and not first:
@@ -83,18 +83,18 @@ def job(
         _end(processes, together=False)
         raise typer.Exit(130) from error
     finally:
-        gg.set_num_threads(0)  # who calls the app from Python has the default back
+        gg.set_num_threads(0)  # restore the default for callers in Python
 
 
 def _end(processes: Processes, together: bool) -> None:
-    """End the other processes, if they do not end as this one does: they would wait for it."""
+    """End the other processes, unless they end together: they would wait for this one."""
     if processes.size > 1 and not together:
         console.file.flush()
         processes.comm.abort()
 
 
 def _explained(error: JobError) -> str:
-    """Message of an error, and what helps."""
+    """Message of an error with advice."""
     if isinstance(error, BusyError):
         return f"{error}; wait for it, or choose another --out"
     if isinstance(error, FileError):

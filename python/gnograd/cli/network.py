@@ -33,9 +33,9 @@ class Network:
         Hidden width of the kernel networks.
     layers : int
     outputs : int
-        Values of a node.
+        Number of values at a node.
     rng : numpy.random.Generator
-        Draws the initial parameters.
+        Generator of the initial parameters.
 
     Attributes
     ----------

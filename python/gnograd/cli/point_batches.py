@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 
 
 class Batch(NamedTuple):
-    """What a model takes for some samples, and what is true for them."""
+    """Arguments of a model for some samples, and the true results."""
 
     points: Cloud
     inputs: Tensor
@@ -26,7 +26,7 @@ class Batch(NamedTuple):
     parameters: Tensor
     graphs: dict[str, Graph]
     truth: Tensor
-    """(m, channels): outputs, or the next state."""
+    """True outputs or next state, (m, channels)."""
 
     @property
     def known(self) -> tuple[Any, ...]:
@@ -35,19 +35,19 @@ class Batch(NamedTuple):
 
     @property
     def sizes(self) -> list[int]:
-        """Rows of the truth that belong to each sample."""
+        """Number of rows of the truth for each sample."""
         borders = (self.points if self.queries is None else self.queries).borders
         sizes: list[int] = borders.diff().tolist()
         return sizes
 
 
 class PointBatches:
-    """Samples as tensors, and their graphs, which are made once.
+    """Samples as tensors, with their graphs, which are made once.
 
     Parameters
     ----------
     model : PointModel
-        Tells which graphs there are, and the device.
+        Model for which graphs are made, on its device.
     data : PointData
     track : callable
         Wraps the loop over samples, for a progress bar.
@@ -70,10 +70,10 @@ class PointBatches:
             for k, sample in enumerate(data.samples)
             for t in (range(1) if sample.states is None else range(len(sample.states) - 1))
         ]
-        """What can be learnt: sample, and first of two times."""
+        """Training steps: sample, and first of two times."""
 
     def graphs(self, sample: Sample) -> dict[str, Graph]:
-        """Graphs of a sample; those of samples on the same points are the same."""
+        """Graphs of a sample, shared by samples on the same points."""
         key = id(sample.points), id(sample.queries)
         if key not in self._graphs:
             queries = None if sample.queries is sample.points else self._positions(sample.queries)
@@ -81,13 +81,13 @@ class PointBatches:
         return self._graphs[key]
 
     def batch(self, steps: Sequence[tuple[int, int]], noise: Sequence[Any] | None = None) -> Batch:
-        """Some of `steps` as one.
+        """Join some of `steps` in a batch.
 
         Parameters
         ----------
         steps : sequence of pair of int
         noise : sequence of ndarray, optional
-            What is added to the state of each, (n, channels).
+            Noise that is added to the state of each, (n, channels).
         """
         samples = [self.data.samples[k] for k, _ in steps]
         inputs, truth = [], []
@@ -118,11 +118,11 @@ class PointBatches:
         )
 
     def _tensor(self, array: Array) -> Tensor:
-        """An array on the device; samples that share it share that."""
+        """Copy of an array on the device, shared by samples that share the array."""
         return self._kept(array, self._model.tensor)
 
     def _positions(self, array: Array) -> Tensor:
-        """The same for points."""
+        """Copy of positions on the device, shared likewise."""
         return self._kept(array, self._model.positions)
 
     def _kept(self, array: Array, make: Callable[[Array], Tensor]) -> Tensor:

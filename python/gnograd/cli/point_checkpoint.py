@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""State of a training on points, on disk: one safetensors file."""
+"""Checkpoint of a training on points: one safetensors file."""
 
 import json
 import zlib
@@ -22,13 +22,13 @@ CHECKPOINT = "checkpoint.safetensors"
 
 @dataclass
 class PointState:
-    """All that a run needs to go on as if it had never stopped, but its tensors."""
+    """State of a run without its tensors, to continue as if it had never stopped."""
 
     settings: dict[str, Any]
-    """Those that cannot change."""
+    """Settings that must not change."""
     history: list[Epoch] = field(default_factory=list)
     stretches: list[tuple[int, float]] = field(default_factory=list)
-    """Last epoch, and peak of the learning rate, of each time that the rate rises and falls."""
+    """Last epoch, and peak of the learning rate, of each cycle of the rate."""
     best_epoch: int = 0
     best_error: float = float("inf")
     finished: bool = False
@@ -39,7 +39,7 @@ class PointState:
         Raises
         ------
         FileError
-            It cannot be written, and that of the epoch before stays.
+            It cannot be written; that of the epoch before stays.
         """
         text = json.dumps(asdict(self))
         here = {name: x.detach().cpu() for name, x in tensors.items()}
@@ -52,7 +52,7 @@ class PointState:
 
     @classmethod
     def load(cls, directory: Path) -> "tuple[PointState, dict[str, Tensor]] | None":
-        """Read the checkpoint; None where there is none.
+        """Read the checkpoint; None if there is none.
 
         Raises
         ------
@@ -79,12 +79,12 @@ class PointState:
         return state, tensors
 
     def check(self, directory: Path, settings: Mapping[str, Any]) -> None:
-        """Refuse to go on with other settings.
+        """Raise CheckpointError if settings have changed.
 
         Raises
         ------
         CheckpointError
-            The message names those that differ.
+            Settings differ; the message names them.
         """
         names = sorted({*self.settings, *settings})
         odd = [n for n in names if self.settings.get(n) != settings.get(n)]
@@ -96,7 +96,7 @@ class PointState:
 
 
 def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
-    """CRC-32 of a state and its tensors: a disk may give back other bits than it was given."""
+    """CRC-32 of a state and its tensors, to detect errors of disks."""
     crc = zlib.crc32(text.encode())
     for name in sorted(tensors):
         x = tensors[name]
@@ -107,12 +107,12 @@ def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def named(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The same with a prefix before every name."""
+    """Add a prefix to every name."""
     return {f"{prefix}.{name}": x for name, x in tensors.items()}
 
 
 def without(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Those with a prefix, without it."""
+    """Select the names with a prefix, and remove it."""
     start = f"{prefix}."
     return {n.removeprefix(start): x for n, x in tensors.items() if n.startswith(start)}
 
@@ -129,7 +129,7 @@ def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
 def restore_optimiser(
     optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], parameters: Sequence[Tensor]
 ) -> None:
-    """Put back what `optimiser_tensors` gave."""
+    """Restore the result of `optimiser_tensors`."""
     state = optimiser.state_dict()
     found = without("optimiser", tensors)
     for k in range(len(parameters)):

@@ -13,7 +13,7 @@ from gnograd.cli.job import console, job
 from gnograd.data.grid import AXES, GRIDS
 from gnograd.data.roles import Roles
 
-# What they do is imported when they are called: PyTorch takes seconds.
+# The jobs are imported when they are called: PyTorch takes seconds.
 
 POINTS = PointsConfig()
 
@@ -343,7 +343,7 @@ def _roles(
     layout: str | None,
     time: str | None,
 ) -> Roles:
-    """Names of arrays as options give them."""
+    """Names of arrays, from the options."""
     if grid is not None and grid not in GRIDS:
         raise typer.BadParameter(f"needs {' or '.join(GRIDS)}", param_hint="--grid")
     if state is not None and outputs is not None:

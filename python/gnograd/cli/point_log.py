@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where the course of a training on points is written."""
+"""Log of a training on points."""
 
 import csv
 import io
@@ -24,14 +24,14 @@ class PointLog:
     ----------
     directory : pathlib.Path
     kind : {"csv", "tensorboard"}
-        The table is there with both.
+        Format; the table is written with both.
     done : int
-        Epochs of before: what TensorBoard has of later ones is forgotten.
+        Number of finished epochs; later events of TensorBoard are dropped.
 
     Raises
     ------
     JobError
-        TensorBoard is not there.
+        TensorBoard is not installed.
     """
 
     def __init__(self, directory: Path, kind: str, done: int) -> None:

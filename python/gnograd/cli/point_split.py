@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which samples are trained on, and which are held out."""
+"""Split of samples for training and validation."""
 
 import math
 from dataclasses import replace
@@ -12,7 +12,7 @@ __all__ = ["split"]
 
 
 def split(data: PointData, config: PointsConfig) -> tuple[PointData, PointData]:
-    """Samples to train on, and to hold out; of one trajectory its last times are held out."""
+    """Samples for training, and held-out ones; of a single trajectory, its last times."""
     n = len(data)
     if n == 1 and (states := data.samples[0].states) is not None and len(states) > 3:
         first = min(max(2, math.floor((1 - config.held_out) * len(states))), len(states) - 1)

@@ -34,14 +34,14 @@ from gnograd.models import PointModel
 __all__ = ["PointTraining", "error_of", "rate", "relative_errors"]
 
 MEASUREMENTS = 50
-"""Times in a stretch of a run that the held-out error is measured."""
+"""Number of measurements of the held-out error in a cycle of the learning rate."""
 
 FLOOR = 1e-2
-"""Of the norm that an error is relative to, as a part of what is typical in the training data."""
+"""Lower bound of the norm in relative errors, as a fraction of the typical one in training data."""
 
 
 def rate(schedule: Schedule, peak: float, progress: float) -> float:
-    """Learning rate when this part of a run is behind, 0 to 1; all schedules rise at first."""
+    """Learning rate after a fraction `progress` of a run, 0 to 1; all schedules rise at first."""
     if schedule is Schedule.COSINE:
         return learning_rate(peak, progress)
     risen = min(peak, learning_rate(peak, min(progress, 0.05)))
@@ -57,8 +57,8 @@ def relative_errors(
 ) -> float:
     """Relative L2 error over points, and times, of one sample: the mean over channels.
 
-    A channel that is zero everywhere is left out; where all are, the error is absolute. So are
-    channels that are not `counted`; where none is, there is no error.
+    Channels that are zero everywhere are left out; if all are, the error is absolute. Channels that
+    are not `counted` are left out too; without any counted channel there is no error.
     """
     if counted is not None and not counted.all():
         prediction, truth = prediction[..., counted], truth[..., counted]
@@ -79,7 +79,7 @@ def norms(x: Tensor) -> Tensor:
 
 
 class PointTraining:
-    """A model on its way: weights, their running average, the optimiser, the best so far.
+    """A model in training: weights, their running average, the optimiser, the best so far.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class PointTraining:
     config : PointsConfig
     training, held_out : PointBatches
     compiled : bool
-        Have PyTorch compile the model.
+        Let PyTorch compile the model.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class PointTraining:
         self.n_steps = -(-len(training.steps) // config.batch)
 
     def fit(self, directory: Path, state: PointState, log: PointLog, console: Console) -> float:
-        """Train to the last epoch, or until nothing is gained.
+        """Train to the last epoch, or until the error no longer improves.
 
         A run that was killed and continued ends with the same bits as one that was not.
 
@@ -129,14 +129,14 @@ class PointTraining:
         directory : pathlib.Path
             For the checkpoint, after every epoch.
         state : PointState
-            Of the run before, or of a new one; it is changed.
+            State of the run before, or of a new one; it is modified.
         log : PointLog
         console : rich.console.Console
 
         Returns
         -------
         float
-            Seconds of a step, in the mean.
+            Mean time of a step in seconds.
 
         Raises
         ------
@@ -190,7 +190,7 @@ class PointTraining:
     # ---- a step ----
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """All steps of the training data in an order by chance, which is in the epoch alone."""
+        """All steps of the training data in a random order that depends on the epoch only."""
         config, rng = self.config, generator(self.config.seed, Stream.EPOCH, epoch)
         steps, samples = self.training.steps, self.training.data.samples
         order = rng.permutation(len(steps))
@@ -208,7 +208,7 @@ class PointTraining:
             yield self.training.batch(some, noise)
 
     def step(self, batch: Batch) -> float:
-        """Change the parameters by one batch; its loss before that."""
+        """Update the parameters with one batch, and return its loss before."""
         with self._autocast():
             prediction = self._forward(*batch.known)
         loss = self._loss(prediction, batch)
@@ -224,10 +224,10 @@ class PointTraining:
         return float(loss.detach())
 
     def _loss(self, prediction: Tensor, batch: Batch) -> Tensor:
-        """Mean over samples and channels: relative L2 error; of steps, the mean square.
+        """Mean loss over samples and channels: relative L2 error, or mean square for time steps.
 
-        Channels that the model gives back as they are have no part in it. The sums go sample by
-        sample, so that their order is the same on every device.
+        Channels that are constant for the model are left out. Sums are taken sample by sample, so
+        that their order is the same on every device.
         """
         std, mean, truth = self.model.output_std, self.model.output_mean, batch.truth
         if self.learnt is not None:
@@ -260,10 +260,10 @@ class PointTraining:
                 return
             start = end
 
-    # ---- what is held out ----
+    # ---- held-out samples ----
 
     def _measured(self, state: PointState, epoch: int) -> float:
-        """Held-out error of the weights, or of their average; NaN where it is not measured."""
+        """Held-out error of the weights, or of their average; NaN if it is not measured."""
         ends = [0, *(end for end, _ in state.stretches)]
         every = max(1, (ends[-1] - ends[-2]) // MEASUREMENTS)
         if epoch % every and epoch != ends[-1]:
@@ -276,15 +276,15 @@ class PointTraining:
         return error
 
     def best_model(self) -> PointModel:
-        """The model whose held-out error was least."""
+        """The model with the smallest held-out error."""
         model = deepcopy(self.model).eval()
         model.load_state_dict(self.best)
         return model
 
-    # ---- what goes to disk ----
+    # ---- checkpoint ----
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that the next epoch depends on."""
+        """All tensors that the next epoch depends on."""
         tensors = named("model", self.model.state_dict()) | named("best", self.best)
         if self.average is not None:
             tensors |= named("average", self.average.state_dict())
@@ -294,12 +294,12 @@ class PointTraining:
         return tensors | optimiser_tensors(self.optimiser)
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from `tensors`.
+        """Continue from `tensors`.
 
         Raises
         ------
         CheckpointError
-            They are not those of this model.
+            The tensors are not those of this model.
         """
         try:
             self.model.load_state_dict(without("model", tensors))
@@ -319,7 +319,7 @@ class PointTraining:
 
 
 def error_of(model: PointModel, made: np.ndarray[Any, Any], truth: np.ndarray[Any, Any]) -> float:
-    """Relative error of what a model makes of a sample.
+    """Relative error of a model's prediction for a sample.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def error_of(model: PointModel, made: np.ndarray[Any, Any], truth: np.ndarray[An
 
 
 def errors_of(model: PointModel, batches: PointBatches) -> Sequence[float]:
-    """Relative error of every sample; of trajectories, over all of them from their first state."""
+    """Relative error of every sample; for trajectories, of the prediction from the first state."""
     model.eval()
     errors = []
     for sample in batches.data.samples:

@@ -37,11 +37,11 @@ RESULTS = "results.json"
 EXAMPLES = "examples.safetensors"
 
 HELD_OUT = "validation"
-"""Name of the set that the best model is chosen by."""
+"""Name of the set by which the best model is chosen."""
 
 
 class Computing(NamedTuple):
-    """How it is computed, on which the result depends by rounding alone."""
+    """Settings of the computation that affect the result only by rounding."""
 
     device: str = "cpu"
     threads: int = 0
@@ -50,13 +50,13 @@ class Computing(NamedTuple):
 
 
 class Sets(NamedTuple):
-    """Samples by what they are for."""
+    """Samples by use."""
 
     training: PointData
     held_out: PointData
     tests: dict[str, PointData]
     checksum: int
-    """Of what is trained on and held out."""
+    """Checksum of training and held-out samples."""
 
 
 def train(
@@ -78,17 +78,17 @@ def train(
     files : sequence of pathlib.Path
         Training samples.
     held_out : sequence of pathlib.Path
-        Samples that the best model is chosen by; a part of the training samples where there are no
+        Samples by which the best model is chosen; a part of the training samples if there are no
         such files.
     tests : sequence of pathlib.Path
-        Samples that say how good it is; each path apart, as they may have different resolutions.
+        Test samples; each path is evaluated separately, as resolutions may differ.
     roles : gnograd.data.Roles
     directory : pathlib.Path
         For model, checkpoint, history, results and examples; a run found there is continued.
     computing : Computing
     console : rich.console.Console
     fresh : bool
-        Begin anew even so.
+        Start anew even then.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def train(
     gnograd.data.DataError
         Files cannot be used.
     JobError
-        The run cannot be begun, continued or written.
+        The run cannot be started, continued or written.
     """
     sets = _sets(config, files, held_out, tests, roles)
     console.print("training: " + summary(sets.training), markup=False, soft_wrap=True)
@@ -149,7 +149,7 @@ def train(
     return evaluation.means
 
 
-# ---- before ----
+# ---- preparation ----
 
 
 def _sets(
@@ -173,12 +173,12 @@ def _sets(
         training, validation = split(data, config)
         every = [data]
     for part in (validation, *of_tests.values()):
-        PointData.join([training, part])  # they have the same quantities
+        PointData.join([training, part])  # check for equal quantities
     return Sets(training, validation, of_tests, PointData.join(every).checksum())
 
 
 def _check_units(model: PointModel, data: PointData) -> None:
-    """Refuse outputs whose squares are no numbers of float32."""
+    """Raise an error for outputs whose squares overflow or vanish in float32."""
     columns = [f.name for f in data.layout.outputs for _ in range(f.width)]
     sizes = zip(model.output_mean.abs().tolist(), model.output_std.tolist(), strict=True)
     for name, (mean, std) in zip(columns, sizes, strict=True):
@@ -190,7 +190,7 @@ def _check_units(model: PointModel, data: PointData) -> None:
 
 
 def _settings(config: PointsConfig, sets: Sets) -> dict[str, Any]:
-    """What a continued run must have in common with what was."""
+    """Settings that must not change when a run is continued."""
     free = ("epochs", "patience", "learning_rate")
     settings = {n: v for n, v in asdict(config).items() if n not in free}
     settings = {n: getattr(v, "value", v) for n, v in settings.items()}
@@ -198,14 +198,14 @@ def _settings(config: PointsConfig, sets: Sets) -> dict[str, Any]:
 
 
 def _plan(state: PointState, config: PointsConfig) -> None:
-    """Say when the learning rate rises and falls: anew for what is added to a finished run."""
+    """Plan the cycles of the learning rate: epochs added to a finished run get a new one."""
     done = len(state.history)
     end, peak = state.stretches[-1] if state.stretches else (0, 0.0)
     if done and (config.epochs <= done or (state.finished and config.epochs == end)):
         state.finished = True
         return
     if state.finished:
-        state.stretches[-1] = (done, peak)  # it may have stopped early
+        state.stretches[-1] = (done, peak)  # the run may have stopped early
     elif state.stretches:
         state.stretches.pop()
     state.stretches.append((config.epochs, config.learning_rate))
@@ -217,11 +217,11 @@ def _bar(what: str, console: Console, items: Sequence[Sample]) -> Iterable[Sampl
     return track(items, escape(printable(what)), console=console, transient=True, disable=disable)
 
 
-# ---- after ----
+# ---- evaluation ----
 
 
 class Evaluation:
-    """Errors of a model on samples it was not trained on."""
+    """Errors of a model on held-out and test samples."""
 
     def __init__(
         self, model: PointModel, files: Sequence[Path], sets: Sets, console: Console
@@ -252,7 +252,7 @@ class Evaluation:
     def write(
         self, directory: Path, config: PointsConfig, state: PointState, seconds: float
     ) -> None:
-        """Write the model, and what there is to say of it.
+        """Write the model, its errors and examples.
 
         Raises
         ------
@@ -311,7 +311,7 @@ class Evaluation:
         }
 
     def _simple(self, sample: Sample) -> float:
-        """Error of the mean of the training data, or of a state that stays as it is."""
+        """Error of a trivial prediction: the mean of the training data, or a constant state."""
         if sample.states is not None:
             first = np.broadcast_to(sample.states[0], sample.states[1:].shape)
             return error_of(self.model, first, sample.states)
@@ -320,7 +320,7 @@ class Evaluation:
         return error_of(self.model, np.broadcast_to(mean, sample.outputs.shape), sample.outputs)
 
     def _examples(self) -> dict[str, Any]:
-        """Best, middle and worst sample of the last set, and what the model says of them."""
+        """Best, median and worst sample of the last set, with predictions."""
         name = list(self.parts)[-1]
         data, errors = self.parts[name], self.errors[name]
         order = np.argsort(errors)

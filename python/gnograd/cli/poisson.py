@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Job `gnograd train poisson`: a solution operator trained on solutions, or on the equation."""
+"""Job `gnograd train poisson`: train a solution operator on solutions, or on the equation."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -37,11 +37,11 @@ Array = npt.NDArray[Any]
 PICTURE = "poisson.png"
 
 STEPS = 100
-"""Training steps that count as one epoch: there is no end of problems."""
+"""Training steps that count as one epoch, since new problems are drawn in every step."""
 MONITORED = 10
-"""Test problems that the held-out error during training is measured on."""
+"""Number of test problems for the held-out error during training."""
 DRAWN = 3
-"""Test problems in the picture."""
+"""Number of test problems in the picture."""
 
 SCALE = SOURCE / 4.0
 """Size of u: the solution of ``Lap u = -SOURCE`` on the unit disk is ``SOURCE / 4 phi``."""
@@ -56,7 +56,7 @@ class Solved:
     weights: Array
     """Quadrature weights of the nodes, (n_nodes,)."""
     u: Array
-    """At the nodes, (n_nodes,)."""
+    """Solution at the nodes, (n_nodes,)."""
 
     def task(self, nodes: Any = slice(None), turn: float = 0.0) -> Task:
         """Solution at some nodes of the mesh."""
@@ -85,17 +85,17 @@ def train(
         For the picture, and a directory with checkpoint and history for each network; runs found
         there are continued.
     engine : Engine
-        Computes it.
+        Engine of the computation.
     console : rich.console.Console
     fresh : bool
-        Begin anew even so.
+        Start anew even then.
     processes : Processes
-        They share the work; the first one has to do with files.
+        Processes that share the work; the first one reads and writes files.
 
     Returns
     -------
     dict of str to float
-        Mean relative L2 error over the test problems, by what was trained on.
+        Mean relative L2 error over the test problems, by training data.
     """
     train_set, test_set = (
         _solved(config.seed, stream, n, purpose, console, processes)
@@ -182,7 +182,7 @@ class PoissonModel:
             yield self.graphs.batch(tasks[self.processes.share(n)], of=(n, known))
 
     def loss(self, batch: Batch) -> Variable:
-        """Relative L2 norm of the residual, relative L2 error where the solution is known."""
+        """Relative L2 norm of the residual, plus relative L2 error where the solution is known."""
         u, gradient, laplacian = self.solution(batch)
         total: Variable = 0.0
         if self.lesson is not Lesson.SOLUTIONS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Problems turned into graphs of points: where f is known, and where u is asked for."""
+"""Conversion of problems to graphs from points where f is known to queries for u."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 NODE_FEATURES = 8
 EDGE_FEATURES = 8
 AREA = 6
-"""Which node feature it is."""
+"""Column of the area in the node features."""
 
 GOLDEN_ANGLE = np.pi * (3.0 - np.sqrt(5.0))
 
@@ -26,13 +26,13 @@ APART = 10.0
 
 @dataclass(frozen=True)
 class Task:
-    """A problem, and the points where its solution is asked for."""
+    """A problem, and the queries for its solution."""
 
     problem: Problem
     turn: float
     """Angle by which the points where f is known are turned."""
     queries: Array
-    """(n, 2)"""
+    """Points at which the solution is computed, (n, 2)."""
     areas: Array
     """Quadrature weights of the queries, up to a factor, (n,)."""
     truth: Array | None = None
@@ -44,39 +44,39 @@ class Batch:
     """Some tasks, as graphs without edges between problems; all arrays are float32."""
 
     n_samples: int
-    """Tasks, each with as many queries as the others, one after the other."""
+    """Number of tasks, which all have equally many queries."""
     of: tuple[int, int]
-    """Tasks of the step on all processes, and how many of these know the solution."""
+    """Number of tasks of the step on all processes, and number of those with known solutions."""
     nodes: Array
     """f, phi, gradient of phi, position, area of the points where f is known, and f times the
     area: (n_nodes, NODE_FEATURES)."""
     edges: Array
-    """From destination to source in radii, its length, f and phi at both ends, and the area of the
-    source: (n_edges, EDGE_FEATURES)."""
+    """Vector from destination to source in radii, its length, f and phi at both ends, and the area
+    of the source: (n_edges, EDGE_FEATURES)."""
     graph: gg.Graph
-    """Between the nodes."""
+    """Graph between the nodes."""
     positions: Array
-    """Of the nodes, in reaches, (n_nodes, 2)."""
+    """Positions of the nodes, in reaches, (n_nodes, 2)."""
     queries: Array
-    """Where u is asked for, in reaches, (n_queries, 2)."""
+    """Positions of the queries, in reaches, (n_queries, 2)."""
     neighbours: gg.Graph
-    """From nodes to queries."""
+    """Graph from nodes to queries."""
     weights: Array
-    """Mollifier of its edges times the area of the node, (n_neighbours,)."""
+    """Mollifier of edges to queries times the area of the node, (n_neighbours,)."""
     weight_derivatives: Array
-    """Gradient and Laplacian of that by the query, in reaches, (n_neighbours, 3)."""
+    """Gradient and Laplacian of the weights by the query, in reaches, (n_neighbours, 3)."""
     phi: Array
-    """At the queries, (n_queries, 1)."""
+    """phi at the queries, (n_queries, 1)."""
     phi_gradient: Array
-    """(n_queries, 2)"""
+    """Gradient of phi at the queries, (n_queries, 2)."""
     phi_laplacian: Array
-    """(n_queries, 1)"""
+    """Laplacian of phi at the queries, (n_queries, 1)."""
     source: Array
     """f at the queries, (n_queries, 1)."""
     areas: Array
     """Quadrature weights of the queries, (n_samples, n)."""
     truth: Array | None
-    """Solution at the queries of the last tasks, which know it, (n_known, n)."""
+    """Solution at the queries of the last tasks, for which it is known, (n_known, n)."""
 
 
 def disk_points(n: int, turn: float, rng: np.random.Generator | None = None) -> Array:
@@ -86,9 +86,9 @@ def disk_points(n: int, turn: float, rng: np.random.Generator | None = None) -> 
     ----------
     n : int
     turn : float
-        Angle by which they are turned.
+        Angle by which the points are turned.
     rng : numpy.random.Generator, optional
-        Moves each at random within the ring that it stands for.
+        Generator that moves each point at random within its ring.
     """
     k = np.arange(n)
     angle = k * GOLDEN_ANGLE + turn
@@ -116,16 +116,16 @@ def mollifier(offset: Array) -> tuple[Array, Array]:
 
 
 class PoissonGraphs:
-    """Makes batches.
+    """Makes batches from tasks.
 
     Parameters
     ----------
     nodes : int
         Points of a problem where f is known.
     radius : float
-        Up to which these are neighbours.
+        Distance up to which these are neighbours.
     reach : float
-        Up to which they are neighbours of queries.
+        Distance up to which they are neighbours of queries.
     """
 
     def __init__(self, nodes: int, radius: float, reach: float) -> None:
@@ -134,7 +134,7 @@ class PoissonGraphs:
     def batch(self, tasks: Sequence[Task], of: tuple[int, int] | None = None) -> Batch:
         """Make the graphs of some tasks; those with `truth` come last.
 
-        `of` is that of the batch, if these are only a part of a step.
+        `of` becomes that of the batch, if these tasks are only a part of a step.
         """
         reach = self.reach
         y, nodes = self._nodes(tasks)
@@ -188,7 +188,7 @@ class PoissonGraphs:
 
 
 def _beside(points: Array, n: int) -> Array:
-    """Points of n problems, with the problems side by side."""
+    """Move the points of n problems apart, so that no edges join problems."""
     shift = np.repeat(APART * np.arange(n), len(points) // n)
     moved: Array = points + np.stack([shift, np.zeros_like(shift)], axis=1)
     return moved

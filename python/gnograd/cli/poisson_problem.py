@@ -23,9 +23,9 @@ from scipy.sparse import linalg
 Array = npt.NDArray[Any]
 
 WAVES = np.arange(2, 6)
-"""Powers in W."""
+"""Powers k in W."""
 DEFORMATION = 0.25
-"""Deviation of c_1, if there were one; that of c_k falls as 1/k."""
+"""Standard deviation of c_k times k."""
 STRONGEST = 0.6
 """Largest sum of the ``|c_k|``."""
 CORE = 0.25
@@ -40,7 +40,7 @@ SOURCE_WAVES = 32
 
 NEWTON_STEPS = 30
 TOLERANCE = 1e-10
-"""Relative residual of a solution."""
+"""Relative residual at which Newton's method stops."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Problem:
     waves: Array
     """Wave vectors of f, (SOURCE_WAVES, 2)"""
     phases: Array
-    """(SOURCE_WAVES,)"""
+    """Phases of f, (SOURCE_WAVES,)"""
 
     def level_set(self, points: Array) -> tuple[Array, Array, Array]:
         """Return phi, its gradient and its Laplacian at some points.
@@ -105,7 +105,7 @@ class Problem:
         -------
         points : ndarray, (n, 2)
         area : ndarray, (n,)
-            By how much areas grow.
+            Factor by which areas grow.
         """
         radius = self.radius(np.arctan2(disk[:, 1], disk[:, 0]))
         return disk * radius[:, None], radius**2
@@ -133,11 +133,11 @@ class Mesh:
     """Linear triangles between rings of nodes in the unit disk, moved into the domain."""
 
     points: Array
-    """(n_nodes, 2); the last ring is the boundary."""
+    """Nodes, (n_nodes, 2); the last ring is the boundary."""
     triangles: Array
-    """(n_triangles, 3)"""
+    """Nodes of the triangles, (n_triangles, 3)."""
     n_inner: int
-    """Nodes that are not on the boundary; they come first."""
+    """Number of nodes that are not on the boundary; they come first."""
 
     def gradients(self) -> tuple[Array, Array]:
         """Gradients of the hat functions, (n_triangles, 3, 2), and areas, (n_triangles,)."""

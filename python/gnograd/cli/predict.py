@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Command `gnograd predict`: what a trained model says of new points."""
+"""Command `gnograd predict`: evaluate a trained model on new points."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ Array = npt.NDArray[Any]
 
 
 class Names(NamedTuple):
-    """Where the data calls things otherwise than the training data did."""
+    """Names in the data that differ from those of the training data."""
 
     points: str | None = None
     output_points: str | None = None
@@ -52,18 +52,18 @@ def predict(
     threads: int,
     console: Console,
 ) -> list[Path]:
-    """Write the outputs of a model, and say how good they are where the data knows better.
+    """Write the outputs of a model, and print their errors if the data have outputs.
 
     Parameters
     ----------
     directory : pathlib.Path
-        Of the model.
+        Folder of the model.
     files : sequence of pathlib.Path
-        With the inputs by the names that they had in training.
+        Files with the inputs, by the names that they had in training.
     out : pathlib.Path
     names : Names
     steps : int, optional
-        Of a state in time.
+        Number of steps of a state in time.
     device : {"cpu", "cuda"}
     threads : int
     console : rich.console.Console
@@ -71,7 +71,7 @@ def predict(
     Returns
     -------
     list of pathlib.Path
-        What has been written.
+        Written files.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def predict(
         raise DataError(f"{out}: is among the --data, and would be overwritten")
     data = read(files, _roles(layout, names), needs_outputs=False)
     needed, known = layout, data.layout
-    if known.period is None:  # a file need not say it again
+    if known.period is None:  # the file may lack it
         known = replace(known, period=needed.period)
     if layout.in_time and (needed.step is None or known.step is None):
         if needed.step is not None and any(s.n_times > 1 for s in data.samples):
@@ -154,7 +154,7 @@ def _roles(layout: Layout, names: Names) -> Roles:
 
 
 def _times(sample: Sample, step: float | None, n: int) -> Array | None:
-    """Times of a trajectory, as far as they are known."""
+    """Times of a trajectory, if known."""
     known = np.zeros(1) if sample.times is None else sample.times[:n]
     if len(known) < n and step is None:
         return None

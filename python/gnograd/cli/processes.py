@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The processes of a training: what each takes of the work, and how they learn of each other."""
+"""Processes of a training: shares of the work, and communication."""
 
 import atexit
 import io
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class LaunchError(JobError):
-    """Processes that cannot find each other."""
+    """Error about processes that cannot connect."""
 
     common = True
 
@@ -37,14 +37,15 @@ class Processes:
     ----------
     comm : gnograd.distributed.Communicator
     parallel : Parallel
-        What they share.
+        Work that the processes share.
 
     Attributes
     ----------
     threads : int
-        For this one, where processes share the processors of a machine; 0 leaves it to OpenMP.
+        Number of threads of this process, if processes share the processors of a machine; 0 leaves
+        it to OpenMP.
     place : int
-        Number of this one among those of its machine.
+        Number of this process among those of its machine.
     """
 
     def __init__(self, comm: Communicator, parallel: Parallel) -> None:
@@ -56,7 +57,7 @@ class Processes:
 
     @property
     def first(self) -> bool:
-        """Whether this one reads and writes files."""
+        """True if this process reads and writes files."""
         return self.comm.rank == 0
 
     @property
@@ -64,19 +65,19 @@ class Processes:
         """Number of processes."""
         return self.comm.size
 
-    # ---- what each takes ----
+    # ---- shares of the work ----
 
     def share(self, n: int) -> slice:
-        """Which of n samples this process takes: all, unless samples are what is shared."""
+        """Samples of this process out of n: all, unless processes share samples."""
         if self.parallel is not Parallel.DATA:
             return slice(n)
         rank, size = self.comm.rank, self.comm.size
         return slice(n * rank // size, n * (rank + 1) // size)
 
     def sum(self, part: Any) -> Any:
-        """Sum over the processes of what each has its part of; of one process, what it has.
+        """Sum of the parts of all processes; the part itself if there is one process.
 
-        Differentiable, as `gnograd.distributed.sum`: gradients are this process' part.
+        Differentiable, like `gnograd.distributed.sum`: gradients are this process' part.
         """
         return part if self.size == 1 else gg.distributed.sum(self.comm, part)
 
@@ -93,9 +94,9 @@ class Processes:
         ----------
         items : sequence
         measure : callable
-            Gets an item, returns its numbers.
+            Function of an item that returns its numbers.
         columns : int
-            How many these are.
+            Number of these numbers.
         track : callable
             Wraps the loop over items, for a progress bar.
         """
@@ -105,15 +106,15 @@ class Processes:
             row[:] = measure(item)
         return values if self.parallel is not Parallel.DATA else self.comm.sum(values)
 
-    # ---- what they tell each other ----
+    # ---- communication ----
 
     def lost(self, error: Exception) -> bool:
-        """Whether an error is that of a message from or to a process that has ended."""
+        """True if an error is due to a message from or to a process that has ended."""
         return self.size > 1 and "gloo" in str(error)  # MPI ends all by itself
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Have a `JobError` of one process in the block be raised on all, with its message."""
+        """Raise a `JobError` that one process has in the block on all, with its message."""
         failure = None
         try:
             yield
@@ -130,7 +131,7 @@ class Processes:
             raise failure
 
     def from_first(self, make: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
-        """Arrays that the first process makes or reads, on all processes; so is its `JobError`."""
+        """Send arrays that the first process makes or reads to all; raise its `JobError` on all."""
         arrays: dict[str, Array] = {}
         with self.together():
             if self.first:
@@ -166,7 +167,7 @@ def connected(parallel: Parallel) -> Processes:
     Raises
     ------
     LaunchError
-        They do not find each other.
+        The processes cannot connect.
     """
     launch = launched()
     if launch.size == 1 or parallel is Parallel.NONE:
@@ -188,7 +189,7 @@ def _by_torch() -> Communicator:
 def _by_mpi(launch: Launch) -> Communicator:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # of what is said below
+            warnings.simplefilter("ignore", RuntimeWarning)  # the error below says it
             from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise LaunchError(

@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Stream(IntEnum):
-    """What random numbers are for."""
+    """Purposes of random numbers."""
 
     TRAINING_SAMPLE = 0
     TEST_SAMPLE = 1
@@ -19,7 +19,7 @@ class Stream(IntEnum):
 def generator(seed: int, stream: Stream, number: int = 0) -> np.random.Generator:
     """Generator of the `number`-th sequence of a stream.
 
-    What needs the sequence of one sample or epoch can ask for it without
-    having drawn those before, in a continued run for example.
+    The sequence of a sample or epoch is available without drawing those before, for example in a
+    continued run.
     """
     return np.random.default_rng((seed, stream, number))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Command `gnograd report`: one page on a training, which needs nothing besides."""
+"""Command `gnograd report`: a self-contained page on a training."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ from gnograd.text import printable, read_text
 __all__ = ["report"]
 
 _SHOWN = 10
-"""Best, and worst, samples of the table."""
+"""Number of best, and of worst, samples in the table."""
 
 _STYLE = """
 :root { color-scheme: light dark; --text: #1a1a1a; --page: #fff; --faint: #555; --line: #ddd; }
@@ -56,7 +56,7 @@ def report(directory: Path, out: Path) -> Path:
     Parameters
     ----------
     directory : pathlib.Path
-        Of a model that `gnograd train points` has made.
+        Folder of a model of `gnograd train points`.
     out : pathlib.Path
         HTML file.
 
@@ -79,7 +79,7 @@ def report(directory: Path, out: Path) -> Path:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise JobError(f"{error.filename or directory}: is missing; needs the --out of a training "
                        "that has ended") from error  # fmt: skip
-    except Exception as error:  # files that say what cannot be drawn lead to almost anything
+    except Exception as error:  # files with invalid values lead to almost anything
         raise JobError(f"{directory}: a file is damaged ({str(error)[:200]})") from error
     with atomic(out) as stream:
         stream.write(page.encode())
@@ -95,7 +95,7 @@ def _results(path: Path) -> dict[str, Any]:
 
 
 def _printable(value: Any) -> Any:
-    """Text in what JSON gives as pages and warnings take it."""
+    """Replace control characters in all texts of a JSON value."""
     if isinstance(value, dict):
         return {printable(name): _printable(x) for name, x in value.items()}
     if isinstance(value, list):
@@ -176,7 +176,7 @@ def _errors(sets: Sequence[Mapping[str, Any]], in_time: bool) -> str:
 def _examples(
     last: Mapping[str, Any], description: Description, arrays: Mapping[str, Any]
 ) -> list[str]:
-    """Pictures of the best, the middle and the worst sample."""
+    """Pictures of the best, the median and the worst sample."""
     parts = []
     first = description.layout.outputs[0]
     name = printable(first.name) + (" (first component)" if first.width > 1 else "")
@@ -238,12 +238,12 @@ def _table(rows: Mapping[str, str]) -> str:
 
 
 def _wide(element: str) -> str:
-    """What may be wider than the page."""
+    """Wrap an element that may be wider than the page."""
     return f'<div class="wide">{element}</div>'
 
 
 def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose columns but the first are numbers."""
+    """A table with numbers in all columns but the first."""
 
     def line(cells: Sequence[str], tag: str) -> str:
         made = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Pictures of the report on a training, as SVG or PNG inside of a page."""
+"""Pictures of the report on a training, as SVG or PNG embedded in a page."""
 
 import base64
 import io
@@ -52,7 +52,7 @@ def course(history: Sequence[Epoch], best_epoch: int) -> str:
 
 
 def errors_by_sample(sets: Sequence[Mapping[str, Any]]) -> str:
-    """Errors of all samples, sorted, a curve a set."""
+    """Sorted errors of all samples, a curve for each set."""
     figure = Figure(figsize=(4.4, 3.2), layout="constrained")
     axes = figure.subplots()
     for each in sets:
@@ -82,7 +82,7 @@ def errors_by_resolution(sets: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _finish(axes: Axes, sets: Sequence[Mapping[str, Any]]) -> None:
-    """Axis of errors from zero, with room for the legend above all points."""
+    """Set the axis of errors to begin at zero, with room for the legend above all points."""
     finite = [s["error"] for each in sets for s in each["samples"] if np.isfinite(s["error"])]
     axes.set_ylim(0, (1.1 + 0.1 * len(sets)) * max([*finite, 1e-12]))
     axes.grid(alpha=0.3)
@@ -96,14 +96,14 @@ def example(
     prediction: Array,
     cells: Array | None = None,
 ) -> str:
-    """A field, what is predicted, and the difference, on one sample.
+    """A field, its prediction, and the difference, on one sample.
 
     Parameters
     ----------
     name : str
-        Of the field.
+        Name of the field.
     points : ndarray, (n, d)
-        In three dimensions they are seen from the side of the two longest axes.
+        Points; in three dimensions the view shows the two longest axes.
     truth, prediction : ndarray, (n,)
     cells : ndarray, (n_cells, 3), optional
         Triangles of a mesh in the plane.
@@ -112,12 +112,12 @@ def example(
         return _curves(name, points[:, 0], truth, prediction)
     shown = np.sort(np.argsort(np.ptp(points, axis=0))[-2:])
     x, y = points[:, shown].T
-    if points.shape[1] == 3:  # those in front are drawn last
+    if points.shape[1] == 3:  # points in front are drawn last
         (depth,) = {0, 1, 2} - set(shown.tolist())
         order = np.argsort(points[:, depth])
         x, y, truth, prediction = x[order], y[order], truth[order], prediction[order]
         cells = None
-    height = 2.2 * np.ptp(y) / (np.ptp(x) or 1.0)  # panels as high as what they show
+    height = 2.2 * np.ptp(y) / (np.ptp(x) or 1.0)  # aspect ratio of the points
     size = 10, float(np.clip(height, 0.6, 5.0)) + 0.8
     figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(wspace=0.05))
     panels = figure.subplots(1, 3, sharex=True, sharey=True)

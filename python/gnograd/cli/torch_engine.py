@@ -26,10 +26,10 @@ class TorchEngine:
     ----------
     device : {"cpu", "cuda"}
     threads : int
-        0 leaves it to PyTorch.
+        Number of threads; 0 leaves it to PyTorch.
     dtype : {"float32", "float64"}
     place : int
-        Which of several GPUs, in turn.
+        Number of this process on its machine, which chooses the GPU.
 
     Raises
     ------
@@ -81,11 +81,11 @@ class TorchEngine:
             array.copy_(torch.from_numpy(values))
 
     def step(self) -> AbstractContextManager[None]:
-        """Where a training step is computed; PyTorch frees by itself."""
+        """Context of a training step; PyTorch frees memory by itself."""
         return nullcontext()
 
     def evaluation(self) -> AbstractContextManager[None]:
-        """Where nothing is differentiated."""
+        """Context of an evaluation without derivatives."""
         return torch.no_grad()
 
     def adam(self, parameters: Sequence[Tensor], lr: float) -> "Adam":
@@ -105,7 +105,7 @@ class TorchEngine:
 
 
 class Adam:
-    """PyTorch's Adam, whose state is that of `gnograd.autodiff.Adam`."""
+    """PyTorch's Adam, with the state of `gnograd.autodiff.Adam`."""
 
     _names = {"mean": "exp_avg", "mean_square": "exp_avg_sq"}  # noqa: RUF012
 
@@ -123,7 +123,7 @@ class Adam:
         self.optimiser.param_groups[0]["lr"] = lr
 
     def step(self) -> None:
-        """Move the parameters along the gradients, which are then forgotten."""
+        """Move the parameters along the gradients, and drop the gradients."""
         self.optimiser.step()
         self.optimiser.zero_grad()
 
@@ -140,7 +140,7 @@ class Adam:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state_dict`."""
+        """Continue from a `state_dict`."""
         self.lr = float(state["lr"])
         for k, p in enumerate(self.parameters):
             self.optimiser.state[p] = {

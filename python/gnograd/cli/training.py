@@ -26,14 +26,14 @@ WARM_UP = 0.05
 FINAL_RATE = 0.01
 """Learning rate at the end, as a fraction of its peak."""
 MEASUREMENTS = 20
-"""Times in a run that the held-out error is measured."""
+"""Number of measurements of the held-out error in a run."""
 
 MOMENTS = ("mean", "mean_square")
-"""Running averages of Adam."""
+"""Names of the running averages of Adam."""
 
 
 class TrainingError(JobError):
-    """A training that cannot go on."""
+    """Error that ends a training."""
 
     common = True
 
@@ -45,7 +45,7 @@ def learning_rate(peak: float, progress: float) -> float:
     ----------
     peak : float
     progress : float
-        Fraction of the run that is behind, 0 to 1.
+        Finished fraction of the run, 0 to 1.
     """
     if progress < WARM_UP:
         return peak * (progress + 0.1 * WARM_UP) / (1.1 * WARM_UP)
@@ -65,8 +65,8 @@ def relative_error(
         Any shape with as many elements as `truth`.
     truth : ndarray, shape (n_samples, n)
     of : int, optional
-        Number of samples that the mean is over, where these are a part of them: the value is what
-        they contribute.
+        Number of samples of the mean, if these are a part of them: the value is then their
+        contribution.
     """
     error = prediction.reshape(truth.shape) - engine.constant(truth)
     errors = engine.norm(error) / engine.constant(np.linalg.norm(truth, axis=1))
@@ -74,28 +74,28 @@ def relative_error(
 
 
 class Job(Protocol[Batch]):
-    """What is trained."""
+    """Interface of a training: network, data and loss."""
 
     @property
     def engine(self) -> Engine:
-        """Holds the parameters."""
+        """Engine of the parameters."""
 
     @property
     def parameters(self) -> Mapping[str, Variable]:
-        """What the optimiser moves."""
+        """Parameters of the optimiser, by name."""
 
     @property
     def steps(self) -> int:
-        """Batches of an epoch."""
+        """Number of batches of an epoch."""
 
     def batches(self, rng: np.random.Generator) -> Iterable[Batch]:
-        """What this process takes of the training data of an epoch; chance is in `rng` only."""
+        """Share of this process in the data of an epoch; all random numbers are from `rng`."""
 
     def loss(self, batch: Batch) -> Variable:
-        """What is made small, one number; derivatives are this process' part of them."""
+        """Loss, one number, whose derivatives are this process' part."""
 
     def held_out_error(self) -> float:
-        """Error on data that is not trained on."""
+        """Error on data that are not used in training."""
 
 
 def fit(
@@ -123,14 +123,14 @@ def fit(
         Largest learning rate.
     seed : int
     directory : pathlib.Path
-        Where checkpoint and history are written after every epoch; no other process writes there.
+        For checkpoint and history, written after every epoch; no other process writes there.
     config : mapping
         Settings of the run; a checkpoint made with others is refused.
     console : rich.console.Console
     fresh : bool
-        Begin anew; a checkpoint stays until the first epoch is there to replace it.
+        Start anew; an old checkpoint stays until the first epoch replaces it.
     processes : Processes
-        All of them have the same parameters; the first one has to do with `directory`.
+        Processes, all with the same parameters; the first one uses `directory`.
 
     Returns
     -------
@@ -217,7 +217,7 @@ def progress_bar(epochs: int, console: Console) -> Progress:
 def _saved(
     job: Job[Any], directory: Path, config: Mapping[str, Any], processes: Processes
 ) -> State:
-    """What the checkpoint holds, on all processes; an empty state where there is none."""
+    """State of the checkpoint, on all processes; an empty one if there is no checkpoint."""
 
     def entries() -> dict[str, Array]:
         state = State.load(directory, config, _shapes(job), job.engine.dtype)
@@ -228,7 +228,7 @@ def _saved(
 
 
 def _shapes(job: Job[Any]) -> dict[str, tuple[int, ...]]:
-    """Of the arrays of a snapshot."""
+    """Shapes of the arrays of a snapshot."""
     return {
         f"{kind}/{name}": tuple(array.shape)
         for kind in ("parameter", *MOMENTS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Interfaces of other libraries over gnograd's kernels: codes change one import, or none."""
+"""Interfaces of other libraries with gnograd's kernels: codes change one import, or none."""
 
 from gnograd.compat.install import install_pylibcugraphops
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Arrays of other libraries: their memory, without copies."""
+"""Access to the memory of other libraries' arrays, without copies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _from_torch(tensor: Any) -> Array:
 
 
 def on_host(name: str, label: str, value: Array) -> NDArray[Any]:
-    """A NumPy array of what a graph is made of, which is checked and transposed on the host."""
+    """NumPy array of the argument of a graph, which is checked and transposed on the host."""
     if value is None:
         raise ValueError(f"{name}: {label} is missing, needs an array of integers")
     array = array_of(value)
@@ -51,5 +51,5 @@ def on_host(name: str, label: str, value: Array) -> NDArray[Any]:
     if isinstance(array, np.ndarray):
         refuse_mask(name, label, array)
         return array
-    # CuPy's way, or that of PyTorch
+    # CuPy has get, PyTorch cpu
     return np.asarray(array.get() if hasattr(array, "get") else array.cpu())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Let codes import a package that is not installed, and get the one in `gnograd.compat`."""
+"""Import of packages in `gnograd.compat` under the names of packages not installed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ EVERYTHING = DistributionFinder.Context()
 
 
 def install_pylibcugraphops() -> None:
-    """Answer ``import pylibcugraphops`` with `gnograd.compat.pylibcugraphops`, in this process.
+    """Make ``import pylibcugraphops`` import `gnograd.compat.pylibcugraphops` in this process.
 
-    All of its modules are found under that name, and are the same modules. Both
+    All its modules are found under that name, as the same objects. Both
     `importlib.util.find_spec` and `importlib.metadata.version` find the package, in version 24.12.
-    Codes look for it when they are imported: call this first. Calling it again changes nothing.
+    Call this before codes that look for the package on import. A second call does nothing.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def install_pylibcugraphops() -> None:
 
 
 class _Alias(DistributionFinder, importlib.abc.Loader):
-    """Finds modules under the other name, and what is known of the package."""
+    """Finder of modules, and of the metadata of the package, under the other name."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -66,7 +66,7 @@ class _Alias(DistributionFinder, importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
         name = module.__spec__.name
-        # what is found here when a module has been executed is what its importer gets
+        # importers get the entry that sys.modules has after a module has been executed
         sys.modules[name] = importlib.import_module(HERE + name.removeprefix(PACKAGE))
 
     def find_distributions(
@@ -77,7 +77,7 @@ class _Alias(DistributionFinder, importlib.abc.Loader):
 
 
 class _Distribution(Distribution):
-    """What `importlib.metadata` tells of the package."""
+    """Metadata of the package for `importlib.metadata`."""
 
     def read_text(self, filename: str) -> str | None:
         if filename != "METADATA":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a file of data holds, whatever its format."""
+"""Contents of a file of data in any format."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Array = NDArray[Any]
 
 
 class DataError(ValueError):
-    """A file that cannot be used; the message names the file, and the array where it is one.
+    """Error about a file that cannot be used; the message names the file, and the array if any.
 
-    It is one line, and nothing in it is more than text to a terminal.
+    The message is one line without control characters for a terminal.
     """
 
     def __init__(self, message: object) -> None:
@@ -35,18 +35,19 @@ class Contents:
 
     path: Path
     kind: str
-    """The format, for people."""
+    """Name of the format, for messages."""
     arrays: Mapping[str, Array]
     unused: Mapping[str, str] = field(default_factory=dict)
-    """What else there is, and why it cannot be used."""
+    """Other parts of the file, with the reason why they cannot be used."""
     cells: Mapping[str, Array] = field(default_factory=dict)
-    """Of a mesh: points of the cells (n_cells, points of a cell) by meshio's names of types."""
+    """Cells of a mesh as numbers of points (n_cells, points of a cell), by meshio's names of
+    types."""
     flat: int = 0
-    """Of a mesh: coordinates of its points that are left out, as they are zero everywhere."""
+    """Number of coordinates of a mesh that are left out because they are zero everywhere."""
 
 
 def numeric(array: Any) -> str | None:
-    """Why an array cannot be used, or None if it can."""
+    """Reason why an array cannot be used, or None if it can."""
     kind = np.asarray(array).dtype.kind
     if kind in "fiub":
         return None
@@ -59,9 +60,9 @@ def numeric(array: Any) -> str | None:
 
 
 def reason(error: BaseException) -> str:
-    """Why a file cannot be read, in a few words."""
+    """Short reason why a file cannot be read."""
     if isinstance(error, OSError) and error.strerror and error.errno:
-        return os.strerror(error.errno)  # libraries put texts of many lines there
+        return os.strerror(error.errno)  # libraries write many lines there
     if isinstance(error, MemoryError):
         return "it needs more memory than there is, or than its size accounts for"
     text = str(error).strip().splitlines()

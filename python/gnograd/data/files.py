@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Files of data, by their endings."""
+"""Reading of data files, by their suffixes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SUFFIXES: dict[str, Callable[[Path], Contents]] = {
         for suffix, kind in mesh.FORMATS.items()
     },
 }
-"""What reads files with these endings."""
+"""Readers by the suffixes of files."""
 
 
 def contents(path: str | os.PathLike[str]) -> Contents:
@@ -46,7 +46,7 @@ def contents(path: str | os.PathLike[str]) -> Contents:
     Parameters
     ----------
     path : path-like
-        Its ending says what it is: one of `SUFFIXES`.
+        File whose suffix is one of `SUFFIXES`.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def contents(path: str | os.PathLike[str]) -> Contents:
     Raises
     ------
     DataError
-        It cannot be read, or a library is needed for it.
+        The file cannot be read, or needs a library that is not installed.
     """
     path = Path(path)
     reader = SUFFIXES.get(path.suffix.lower())
@@ -65,7 +65,7 @@ def contents(path: str | os.PathLike[str]) -> Contents:
         kind = path.stat().st_mode
     except OSError as error:
         raise DataError(f"{path}: {reason(error)}") from error
-    # a pipe would be waited for
+    # reading a pipe would wait
     if not (stat.S_ISDIR(kind) if path.suffix.lower() == ".zarr" else stat.S_ISREG(kind)):
         raise DataError(
             f"{path}: cannot be read (is not a {'folder' if stat.S_ISREG(kind) else 'file'})"
@@ -74,20 +74,20 @@ def contents(path: str | os.PathLike[str]) -> Contents:
 
 
 def _unread(path: Path) -> str:
-    """Messages on files that are not read."""
+    """Message about a file that cannot be read."""
     known = f"files are read that end in {', '.join(SUFFIXES)}"
     what = mesh.UNREAD.get(path.suffix.lower())
     return known if what is None else f"{known}; this is {what}"
 
 
 def expand(paths: Iterable[str | os.PathLike[str]]) -> list[list[Path]]:
-    """Files that are meant, a list for each of `paths`.
+    """Expand paths to files, one list for each of `paths`.
 
     Parameters
     ----------
     paths : iterable of path-like
-        Files, folders, which mean the files of known formats in them, and patterns as ``*.vtu``;
-        those of a folder or pattern are in the order of their names, numbers by their values.
+        Files, folders (all files of known formats in them) and patterns like ``*.vtu``. Files of a
+        folder or pattern are sorted by name, with numbers by their values.
 
     Raises
     ------
@@ -112,12 +112,12 @@ def expand(paths: Iterable[str | os.PathLike[str]]) -> list[list[Path]]:
 
 
 def _place(file: Path) -> tuple[list[str | int], str]:
-    """What files are sorted by: step_2 comes before step_10."""
+    """Key for sorting files: step_2 comes before step_10."""
     return by_number(str(file))
 
 
 def _is_data(file: Path) -> bool:
-    """Whether a file of a folder is of a known format, and not the numbers of an XDMF file."""
+    """True if a file of a folder has a known format and is not the data of an XDMF file."""
     suffix = file.suffix.lower()
     of_another = suffix == ".h5" and any(file.with_suffix(s).exists() for s in (".xdmf", ".xmf"))
     return suffix in SUFFIXES and not file.name.startswith(".") and not of_another
@@ -128,17 +128,17 @@ def read(
     roles: Roles | None = None,
     needs_outputs: bool = True,
 ) -> PointData:
-    """Samples of files.
+    """Read samples from files.
 
     Parameters
     ----------
     paths : path-like or sequence of these
-        As `expand` takes them. Where a state is stepped in time, the meshes of a folder are the
-        times of one trajectory, in the order of their names, and so are other fields that change.
+        Files, folders and patterns, as for `expand`. With a state in time, the meshes of a folder
+        are the times of one trajectory, in the order of their names, with all fields that change.
     roles : Roles, optional
         Names of the arrays.
     needs_outputs : bool
-        Whether there must be outputs.
+        Require outputs.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def read(
     Raises
     ------
     DataError
-        A file cannot be read, or does not fit, by itself or to the others.
+        A file cannot be read, or is inconsistent, by itself or with the others.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def read(
 
 
 def _as_times(loaded: Sequence[Contents], states: Sequence[str]) -> Contents:
-    """One trajectory of meshes with one time each."""
+    """Join meshes with one time each to a trajectory."""
     first = loaded[0]
     for each in loaded:
         for name in states:

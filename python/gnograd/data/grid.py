@@ -19,11 +19,11 @@ Array = NDArray[Any]
 GRIDS = ("closed", "periodic")
 SPACE = "xyz"
 AXES = {"s": "samples", "t": "times", "c": "channels"} | dict.fromkeys(SPACE, "space")
-"""Letters of a layout."""
+"""Letters of a layout: samples, times, space, channels."""
 
 
 class Grid:
-    """Which axes the fields of a file have.
+    """Axes of the fields of a file on a regular grid.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class Grid:
     states : sequence of str
         Arrays that have times.
     names : sequence of str
-        The first ones say how large the grid is.
+        Arrays on the grid; the first ones determine its size.
     needs_steps : bool
-        Whether a state must have times.
+        Require times of a state.
     """
 
     def __init__(
@@ -54,16 +54,16 @@ class Grid:
         letters = "".join(layout or ())
         if self.given:
             self._check(letters, needs_steps)
-        # the ones with most axes first: they say the sizes that others have some of
+        # arrays with most axes first: they determine sizes that others share
         order = sorted(self.arrays, key=lambda name: -self.arrays[name].ndim)
         for name in order if self.given else self.arrays:
             choices = (
                 self._by_layout(name, letters, needs_steps) if self.given else self._usual(name)
             )
             choices = [axes for axes in choices if self._fits(name, axes)]
-            if self.given and not self.axes:  # one has them all
+            if self.given and not self.axes:  # one array has all axes
                 choices = [axes for axes in choices if len(axes) == len(letters)]
-            # an axis as long as samples or times are is these before it is channels
+            # an axis with the length of samples or times is that rather than channels
             fewest = min((axes.count("c") for axes in choices), default=0)
             choices = [axes for axes in choices if axes.count("c") == fewest]
             if len(choices) != 1:
@@ -94,7 +94,7 @@ class Grid:
             raise DataError(f"--layout is {','.join(layout)!r}: t is for times of a --state")
 
     def _by_layout(self, name: str, layout: str, needs_steps: bool) -> list[str]:
-        """All that is left of a layout without some of samples, times and channels."""
+        """Layouts of an array: that given, with or without samples, times and channels."""
         kept = "xyz" + ("t" if name in self.states and needs_steps else "")
         ways = {
             "".join(axes): None
@@ -118,7 +118,7 @@ class Grid:
             return False
         for letter, n in mine.items():
             before = self.sizes.get(letter, n)
-            # a state to begin with has one time, and inputs may have more
+            # an initial state has one time, and inputs may have more
             begins = letter == "t" and 1 in (n, before)
             if letter != "c" and n != before and not begins:
                 return False
@@ -140,7 +140,7 @@ class Grid:
         raise DataError(f"{self.contents.path}: array '{name}' has shape {shape}, {text}")
 
     def _doubt(self, name: str) -> None:
-        """Refuse a grid that may be channels, or times, in truth."""
+        """Raise DataError for axes of the grid that may also be channels or times."""
         sides, n_times = [self.sizes[letter] for letter in self.space], self.sizes.get("t")
         short, long, d = min(sides), max(sides), len(sides)
         why = ""
@@ -156,7 +156,7 @@ class Grid:
             )
 
     def flat(self, name: str) -> Array:
-        """A field as (samples, times, points, channels), without the first two where it has none.
+        """A field as (samples, times, points, channels), without samples or times if it has none.
 
         Points are in the order of the file.
         """

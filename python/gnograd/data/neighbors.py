@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How dense points are."""
+"""Density of points: numbers of neighbours, and radii for given numbers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["CLOUDS", "FEW", "TYPICAL", "Neighbors", "neighbors_within", "radius_
 
 _TYPICAL = {1: 8, 2: 12, 3: 20}
 TYPICAL = {"gno": _TYPICAL, "gino": _TYPICAL | {1: 4}}
-"""Neighbours within the radius, by kind of model and dimension; gino's encoder blurs what it
-sees."""
+"""Typical number of neighbours within the radius, by kind of model and dimension; fewer for gino,
+whose encoder blurs features."""
 FEW = 3
-"""Neighbours in the mean that are too few to learn from."""
+"""Mean number of neighbours that is too small to learn from."""
 
 CLOUDS = 32
 _LOOKED_AT = 2000
-"""Clouds, and points, that a typical distance is taken from."""
+"""Largest numbers of clouds and of points from which a typical distance is computed."""
 
 Period = Sequence[float] | None
 
@@ -30,7 +30,7 @@ Period = Sequence[float] | None
 def radius_of(
     clouds: Sequence[NDArray[np.float64]], neighbors: int, period: Period = None
 ) -> float:
-    """Distance within which points typically have so many neighbours.
+    """Distance within which points typically have a given number of neighbours.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def radius_of(
 
 
 class Neighbors(NamedTuple):
-    """Numbers of neighbours of points, themselves left out."""
+    """Statistics of the numbers of neighbours, without the points themselves."""
 
     mean: float
     least: int
@@ -70,7 +70,7 @@ class Neighbors(NamedTuple):
 def neighbors_within(
     clouds: Sequence[NDArray[np.float64]], radius: float, period: Period = None
 ) -> Neighbors:
-    """How many neighbours points have within a radius, in some of the clouds.
+    """Numbers of neighbours within a radius, in some of the clouds.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Samples of the arrays of a file."""
+"""Conversion of the arrays of a file to samples."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ __all__ = ["samples_of"]
 Array = NDArray[Any]
 
 EVEN = 1e-3
-"""Difference of two steps in time that is taken for rounding, as a part of a step."""
+"""Relative difference of two time steps that counts as rounding."""
 _ROUGH = 0.05
-"""The same where the type of the times tells no better, at most."""
+"""Largest such difference that rounding of the times in their dtype may explain."""
 
 
 def samples_of(contents: Contents, roles: Roles, needs_outputs: bool = True) -> PointData:
-    """Samples of a file.
+    """Make samples from the contents of a file.
 
     Parameters
     ----------
     contents : Contents
     roles : Roles
     needs_outputs : bool
-        Whether a file without outputs, or with one time of a state only, is an error.
+        Raise an error for a file without outputs, or with one time of a state only.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def samples_of(contents: Contents, roles: Roles, needs_outputs: bool = True) -> 
 
 
 class _Reading:
-    """The arrays of one file, brought into form."""
+    """Conversion of the arrays of one file."""
 
     def __init__(self, contents: Contents, names: Assignment, roles: Roles) -> None:
         self.contents, self.names, self.roles = contents, names, roles
@@ -105,7 +105,7 @@ class _Reading:
             names.output_points is not None,
             step,
         )
-        # what samples have in common stays one array
+        # arrays that samples share stay one array
         shared: dict[Any, Array] = {}
 
         def of(arrays: list[list[Array]], k: int, m: int) -> Array:
@@ -134,7 +134,7 @@ class _Reading:
             )
         return PointData(samples, layout, dict(self.contents.unused) | dict(names.left_out))
 
-    # ---- arrays by what they are: a list with one array a sample, or with one for all ----
+    # ---- arrays by role: a list with one array a sample, or with one for all ----
 
     def _points(self, name: str, offsets: Array | None) -> list[Array]:
         array = self._array(name).astype(np.float64)
@@ -269,7 +269,7 @@ class _Reading:
     def _times(
         self, states: list[list[Array]], inputs: list[list[Array]]
     ) -> tuple[list[Array], float | None]:
-        """Times of trajectories, and their step; states, and inputs in time, are put in order."""
+        """Times of trajectories, and their step; sorts states and inputs in time."""
         name = self.names.time
         if name is None:
             return [], None
@@ -298,7 +298,7 @@ class _Reading:
         return times, step
 
     def _step(self, name: str, times: Array, before: float | None) -> float | None:
-        """Length of the steps, the same for all, and for trajectories before."""
+        """Length of the steps, which must be the same for all trajectories."""
         steps = np.diff(times)
         if not len(steps):
             return before
@@ -337,7 +337,7 @@ class _Reading:
         raise self._error(name, f"has shape {array.shape}, needs (n_samples, n_parameters)")
 
     def _offsets(self, name: str) -> Array | None:
-        """First point of every sample, and the number of points, where they differ in it."""
+        """First point of every sample, and the number of points, if samples differ in size."""
         if name not in self.contents.arrays:
             return None
         given = np.asarray(self.contents.arrays[name]).reshape(-1)
@@ -390,7 +390,7 @@ class _Reading:
             )
 
     def _count(self, name: str, n_samples: int) -> None:
-        """Say how many samples there are, as an array has them."""
+        """Check or set the number of samples, from that of an array."""
         if self.n_samples in (None, n_samples):
             self.n_samples, self.said_by = n_samples, self.said_by or name
         else:
@@ -403,7 +403,7 @@ class _Reading:
 
 
 def _side_by_side(parts: Sequence[Array]) -> Array:
-    """Columns of several fields, of which some may change in time."""
+    """Join columns of several fields, some of which may change in time."""
     times = max((len(p) for p in parts if p.ndim == 3), default=None)
     if times is None or all(p.ndim == 3 for p in parts):
         return np.concatenate(parts, axis=-1)
@@ -414,7 +414,7 @@ def _side_by_side(parts: Sequence[Array]) -> Array:
 def _on_grid(
     contents: Contents, roles: Roles, names: Assignment, needs_steps: bool
 ) -> tuple[Contents, Assignment]:
-    """The same with points, and with fields in one row a sample."""
+    """Add the points of the grid, and flatten fields to one row a sample."""
     if roles.grid not in GRIDS:
         raise DataError(f"--grid is {roles.grid!r}, needs one of {either(GRIDS)}")
     fields = names.states + names.outputs + names.inputs

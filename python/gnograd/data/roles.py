@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which arrays of a file are points, inputs and outputs."""
+"""Assignment of the arrays of a file to points, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARAMETERS = ("parameters", "params", "globals")
 OUTPUT_POINTS = ("output_points", "query_points", "queries")
 OFFSETS, OUTPUT_OFFSETS, PERIOD = "offsets", "output_offsets", "period"
 TIMES = ("time", "times", "t")
-"""Names that arrays are found by where none is given."""
+"""Usual names of arrays, where none is given."""
 
 _POINTS_SHAPE = (
     "needs (n_points, d) or (n_samples, n_points, d), with d = 1, 2 or 3 coordinates of a point"
@@ -33,7 +33,7 @@ _POINTS_SHAPE = (
 
 @dataclass(frozen=True)
 class Roles:
-    """Names of arrays, as a user gives them; None leaves it to their usual names.
+    """Names of arrays, as given by a user; None stands for the usual names.
 
     Attributes
     ----------
@@ -42,24 +42,24 @@ class Roles:
     inputs, outputs, parameters : tuple of str
         No inputs is an empty tuple.
     states : tuple of str
-        Quantities that are stepped in time, instead of outputs.
+        Quantities that evolve in time, in place of outputs.
     time : str
         Times of the states.
     period : tuple of float
         Lengths of a periodic box, 0 along axes that are not periodic.
     grid : {"closed", "periodic"}
-        There are no points: fields are (n_samples, n_1, .., n_d), on the regular grid of
-        the unit box with the points ``i / (n - 1)`` or, periodic, ``i / n``.
+        Fields are (n_samples, n_1, .., n_d), without points, on the regular grid of the unit box
+        with the points ``i / (n - 1)`` or, periodic, ``i / n``.
     layout : tuple of str
         Axes of the fields on a grid, in their order: ``s`` samples, ``t`` times, ``x``, ``y``,
         ``z`` space, ``c`` channels. Fields may lack ``s``, ``t`` and ``c``.
     dimension : int
-        Of the space that a mesh lies in, which its points do not tell where all of them are
-        in a plane or on a line.
+        Dimension of the space around a mesh, needed if all its points are in a plane or on a line
+        of it.
 
     Notes
     -----
-    A name with ``*`` means all arrays that it fits, as samples in the order of their names:
+    A name with ``*`` means all arrays that match, as samples in the order of their names:
     ``*/data`` is ``0000/data``, ``0001/data``, ..
     """
 
@@ -78,23 +78,23 @@ class Roles:
 
 @dataclass(frozen=True)
 class Assignment:
-    """Names of the arrays of one file by what they are."""
+    """Names of the arrays of one file by role."""
 
     points: str | None
-    """None on a grid."""
+    """Name of the points; None on a grid."""
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     output_points: str | None
     parameters: tuple[str, ...]
     states: tuple[str, ...]
     others: tuple[str, ...]
-    """Those that say how to read the others: offsets, period."""
+    """Arrays that are needed to read the others: offsets, period."""
     time: str | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
-    """Those that nothing is made of, and why."""
+    """Unused arrays, with reasons."""
 
     def role(self, name: str) -> str:
-        """What an array is, in a word."""
+        """Role of an array in a word."""
         for role in ("inputs", "outputs", "parameters", "states"):
             if name in getattr(self, role):
                 return {"states": "state"}.get(role, role.removesuffix("s"))
@@ -111,14 +111,14 @@ class Assignment:
 
 
 def assign(contents: Contents, roles: Roles, needs_outputs: bool = True) -> Assignment:
-    """Say what the arrays of a file are.
+    """Assign roles to the arrays of a file.
 
     Parameters
     ----------
     contents : Contents
     roles : Roles
     needs_outputs : bool
-        Whether a file without outputs is an error.
+        Raise an error for a file without outputs.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def assign(contents: Contents, roles: Roles, needs_outputs: bool = True) -> Assi
     Raises
     ------
     DataError
-        An array is missing, or it cannot be said what is meant.
+        An array is missing, or the assignment is ambiguous.
     """
     contents = arranged(contents, roles)
     there = contents.arrays
@@ -175,7 +175,7 @@ def assign(contents: Contents, roles: Roles, needs_outputs: bool = True) -> Assi
 
 
 def arranged(contents: Contents, roles: Roles) -> Contents:
-    """Arrays of a file as roles mean them: coordinates of a point, and samples, as one array.
+    """Join arrays of a file as roles require: coordinates of points, and samples, to one array.
 
     Parameters
     ----------
@@ -185,12 +185,12 @@ def arranged(contents: Contents, roles: Roles) -> Contents:
     Returns
     -------
     Contents
-        Arrays that are part of another one are not there by themselves.
+        Contents without the arrays that have become part of another one.
 
     Raises
     ------
     DataError
-        They do not fit each other.
+        Arrays do not fit each other.
     """
     names = [roles.points, roles.output_points, roles.time]
     for several in (roles.inputs, roles.outputs, roles.parameters, roles.states):
@@ -207,7 +207,7 @@ def arranged(contents: Contents, roles: Roles) -> Contents:
 
 
 def _with_samples(contents: Contents, pattern: str) -> Contents:
-    """The same with all arrays whose names fit a pattern as one."""
+    """Join all arrays whose names match a pattern."""
     fits = re.compile(".*".join(map(re.escape, pattern.split("*"))))
     found = sorted(filter(fits.fullmatch, contents.arrays), key=by_number)
     if not found:
@@ -231,12 +231,12 @@ def by_number(name: str) -> tuple[list[str | int], str]:
 
 
 def _numbered(name: str) -> str:
-    """A path with ``*`` in place of what is a number only."""
+    """A path with ``*`` in place of parts that are numbers."""
     return "/".join("*" if part.isdigit() else part for part in name.split("/"))
 
 
 def _with_points(contents: Contents, names: tuple[str, ...], called: str | None = None) -> Contents:
-    """The same with arrays that have a coordinate each as one of points."""
+    """Join arrays of single coordinates to one array of points."""
     if len(names) < 2:
         return contents
     for name in names:
@@ -266,7 +266,7 @@ def _with_points(contents: Contents, names: tuple[str, ...], called: str | None 
 
 
 def _coordinates(contents: Contents, roles: Roles) -> tuple[str, ...]:
-    """Arrays that have a coordinate each, as x and y, if that is how points are given."""
+    """Arrays of single coordinates, such as x and y, if points are given so."""
     there = contents.arrays
     if any(n in there and _may_be_points(there[n]) for n in POINTS[:-1]) or "x" not in there:
         return ()
@@ -316,7 +316,7 @@ def _n_points(array: Array) -> int:
 def _no_input(
     contents: Contents, name: str, points: str | None, known: Sequence[str], roles: Roles
 ) -> str | None:
-    """Why an array that nobody has named is no input, or None if it is one."""
+    """Reason why an array without a given role is no input, or None if it is one."""
     shape = contents.arrays[name].shape
     if name in TIMES and not roles.states:
         return "times are of states (--state)"
@@ -337,7 +337,7 @@ def _no_input(
 
 
 def _check_once(contents: Contents, **names: tuple[str, ...]) -> None:
-    """Refuse an array that is named twice: a model would learn what it is told."""
+    """Raise DataError for an array with two roles: an output must not be an input."""
     seen: dict[str, str] = {}
     for role, of_role in names.items():
         for name in of_role:
@@ -368,7 +368,7 @@ def _outputs(contents: Contents, roles: Roles, needed: bool, points: str | None)
 
 
 def _is_coordinate(contents: Contents, name: str, points: str | None) -> bool:
-    """Whether an array is a coordinate of the points once more: y, where x is."""
+    """True if an array repeats a coordinate of the points, such as y beside x."""
     there = contents.arrays
     if name not in SPACE[1:] or points is None or there[points].ndim < 2:
         return False
@@ -398,7 +398,7 @@ def _one(
         _check_there(contents, given)
         return given
     if usual is POINTS:
-        usual = ("x,y,z", "x,y", *usual)  # as `arranged` calls them
+        usual = ("x,y,z", "x,y", *usual)  # names that `arranged` gives
     for name in usual:
         if name in contents.arrays and _may_be_points(contents.arrays[name]):
             return name
@@ -432,7 +432,7 @@ def _check_there(contents: Contents, name: str) -> None:
 
 
 def no_points(array: Array) -> str:
-    """Why an array cannot be points."""
+    """Reason why an array cannot be points."""
     turned = array.ndim == 2 and 1 <= len(array) <= 3
     advice = "; transpose it, if its rows are coordinates" if turned else ""
     return f"has shape {array.shape}, {_POINTS_SHAPE}{advice}"
@@ -445,7 +445,7 @@ def _may_be_points(array: Array) -> bool:
 
 
 def is_row(shape: tuple[int, ...]) -> bool:
-    """Whether points on a line lie in a row, as MATLAB has vectors."""
+    """True if points on a line are a row vector, as in MATLAB."""
     return len(shape) == 2 and shape[0] == 1 and shape[1] > 3
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Functions on points: the one form that files of all formats are brought into."""
+"""Samples of functions on points, the common form for files of all formats."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ class Field(NamedTuple):
 
     name: str
     width: int
-    """How many numbers it is at a point."""
+    """Number of components at a point."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which quantities the columns of a sample's arrays are, in order."""
+    """Quantities in the columns of a sample's arrays, in order."""
 
     dimension: int
-    """Of space, 1 to 3."""
+    """Dimension of space, 1 to 3."""
     inputs: tuple[Field, ...] = ()
     outputs: tuple[Field, ...] = ()
-    """What is predicted; of time stepping, the state."""
+    """Predicted quantities; in time stepping, the state."""
     parameters: tuple[Field, ...] = ()
     period: tuple[float, ...] | None = None
     """Lengths of a periodic box, 0 along axes that are not periodic."""
     in_time: bool = False
-    """Whether a state is stepped in time."""
+    """True if a state evolves in time."""
     apart: bool = False
-    """Whether outputs are on points of their own."""
+    """True if outputs are on other points than inputs."""
     step: float | None = None
-    """Time from one state to the next, where that is known."""
+    """Time from one state to the next, if known."""
 
     def differences(self, other: Layout) -> list[str]:
-        """What another one has otherwise, in words."""
+        """Differences from another layout, in words."""
         names = {
             "dimension": "dimensions",
             "inputs": "inputs",
@@ -69,37 +69,37 @@ class Layout:
 class Sample:
     """One problem, or one trajectory.
 
-    Arrays that samples have in common are one array in memory.
+    Arrays that samples share are one array in memory.
     """
 
     points: Array
-    """Where the inputs are known, float64 (n, d)."""
+    """Points of the inputs, float64 (n, d)."""
     inputs: Array
-    """float32 (n, channels); of time stepping, where they change, (times, n, channels)."""
+    """Inputs, float32 (n, channels); in time stepping, if they change, (times, n, channels)."""
     queries: Array
-    """Where outputs are wanted, float64 (m, d); `points` itself if they are the same."""
+    """Points of the outputs, float64 (m, d); `points` itself if they are the same."""
     outputs: Array | None
-    """float32 (m, channels), None where they are not known."""
+    """Outputs, float32 (m, channels); None if unknown."""
     parameters: Array
-    """Numbers that hold everywhere, float32 (p,)."""
+    """Parameters, the same at all points, float32 (p,)."""
     states: Array | None = None
-    """Of time stepping: float32 (steps, n, channels)."""
+    """States in time stepping, float32 (steps, n, channels)."""
     cells: Mapping[str, Array] = field(default_factory=dict)
-    """Of the mesh whose points `queries` are, as `meshio` has them."""
+    """Cells of the mesh with the points `queries`, in meshio's form."""
     source: str = ""
-    """File, and number in it, for messages."""
+    """File, and number of the sample in it, for messages."""
     times: Array | None = None
-    """Times of the states, float64 (steps,), where they are known."""
+    """Times of the states, float64 (steps,), if known."""
 
     @property
     def n_times(self) -> int:
-        """Times that there are states of, or, behind the first state, inputs."""
+        """Number of times with states or, after a single state, with inputs."""
         states = 0 if self.states is None else len(self.states)
         return max(states, len(self.inputs)) if self.inputs.ndim == 3 else states
 
     @property
     def arrays(self) -> list[Array]:
-        """All numbers."""
+        """All arrays."""
         every = [self.points, self.inputs, self.queries, self.parameters]
         return every + [a for a in (self.outputs, self.states) if a is not None]
 
@@ -111,7 +111,7 @@ class PointData:
     samples: Sequence[Sample]
     layout: Layout
     left_out: Mapping[str, str] = field(default_factory=dict)
-    """Arrays of the files that nothing is made of, and why."""
+    """Unused arrays of the files, with reasons."""
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -133,12 +133,12 @@ class PointData:
 
     @staticmethod
     def join(parts: Sequence[PointData]) -> PointData:
-        """All samples of several; the first says which quantities there must be.
+        """Join samples of several; all must have the quantities of the first.
 
         Raises
         ------
         DataError
-            One has others; the message names its first sample.
+            One has other quantities; the message names its first sample.
         """
         first = parts[0]
         for part in parts[1:]:
@@ -153,7 +153,7 @@ class PointData:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two entries of layouts are the same, numbers but for rounding."""
+    """True if two entries of layouts are equal, for numbers up to rounding."""
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-3)
     return bool(one == other)

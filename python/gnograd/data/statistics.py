@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Means and deviations of the columns of data, and which of them say nothing."""
+"""Means and deviations of the columns of data, and constant columns."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ __all__ = ["ROUNDING", "Statistics", "statistics", "still"]
 Array = NDArray[Any]
 
 ROUNDING = 1e-6
-"""Deviation that is taken for rounding of float32, as a part of the field's largest component."""
+"""Deviation that counts as rounding of float32, relative to the largest component of the field."""
 
 
 class Statistics(NamedTuple):
-    """Numbers on the columns of one array, float64 (channels,) each."""
+    """Statistics of the columns of one array, float64 (channels,) each."""
 
     mean: Array
     std: Array
-    """Standard deviation; of states in time, of their changes in a step, as is the mean."""
+    """Standard deviation; for states in time, as the mean, of their changes in a step."""
     scale: Array
     """Root of the mean square of the largest component of the field that a column belongs to."""
 
     @property
     def constant(self) -> Array:
-        """Columns that do not vary but for rounding, bool (channels,)."""
+        """Mask of the columns that only vary by rounding, bool (channels,)."""
         return np.asarray(self.std <= ROUNDING * self.scale)
 
 
@@ -41,7 +41,7 @@ def statistics(data: PointData) -> dict[str, Statistics]:
     """
     layout, samples = data.layout, data.samples
     states = [s.states for s in samples if s.states is not None]
-    # what holds for all times counts as often as there are some
+    # inputs for all times count once a time
     times = [1 if s.states is None or s.inputs.ndim == 3 else len(s.states) for s in samples]
     inputs = _measured([s.inputs for s in samples], layout.inputs, times)
     if layout.in_time:
@@ -58,7 +58,7 @@ def statistics(data: PointData) -> dict[str, Statistics]:
 def _measured(
     arrays: Sequence[Array], fields: Sequence[Field], times: Sequence[int] | None = None
 ) -> Statistics:
-    """Statistics of rows, each of which counts so many times."""
+    """Statistics of rows, each with a number of times that it counts."""
     width = sum(f.width for f in fields)
     rows = [array.reshape(array.size // max(width, 1), width) for array in arrays]
     counts = [1] * len(rows) if times is None else times
@@ -81,7 +81,7 @@ def _by_field(values: Array, fields: Sequence[Field]) -> Array:
 
 
 def still(data: PointData) -> list[str]:
-    """Columns that do not vary, in words: what a model is told, or learns, nothing by."""
+    """Notes on columns that do not vary, and so carry no information."""
     found = statistics(data)
     layout, words = data.layout, []
     for name, fields in (

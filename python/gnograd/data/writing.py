@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fields on points, written for other programs."""
+"""Writing of fields on points, for other programs."""
 
 from __future__ import annotations
 
@@ -29,37 +29,37 @@ class Prediction:
     """Fields on the points of one sample."""
 
     points: Array
-    """(n, d)"""
+    """Coordinates (n, d)."""
     fields: Mapping[str, Array]
-    """(n, channels), or of trajectories (n_times, n, channels)."""
+    """Fields (n, channels), or trajectories (n_times, n, channels)."""
     cells: Mapping[str, Array] = field(default_factory=dict)
     in_time: bool = False
     times: Array | None = None
-    """Times of trajectories, (n_times,), where they are known."""
+    """Times of trajectories, (n_times,), if known."""
 
 
 def write(path: str | os.PathLike[str], predictions: Sequence[Prediction]) -> list[Path]:
-    """Write fields to a file of the format that its ending names.
+    """Write fields to a file in the format of its suffix.
 
     Parameters
     ----------
     path : path-like
         ``.npz`` and ``.safetensors`` hold all samples: ``points`` and every field with an axis of
-        samples in front, or, where samples have different numbers of points, one sample behind the
-        other, with ``offsets``. ``.vtu`` holds one mesh: several samples, and several times, are
-        files with numbers in their names, and a ``.pvd`` file beside them tells ParaView of these.
+        samples in front or, if samples have different numbers of points, joined, with ``offsets``.
+        ``.vtu`` holds one mesh: several samples, and several times, are files with numbers in their
+        names, and a ``.pvd`` file lists them for ParaView.
     predictions : sequence of Prediction
 
     Returns
     -------
     list of pathlib.Path
-        What has been written, the file to be opened first.
+        Written files, the one to be opened first.
 
     Raises
     ------
     DataError
-        The ending is none of these; a field has a name that the file cannot hold; the file cannot
-        be written, and what was there stays.
+        The suffix is none of these; a field has a name that the file cannot hold; the file cannot
+        be written, and an old one stays.
     """
     path = Path(path)
     for prediction in predictions:
@@ -73,20 +73,20 @@ def write(path: str | os.PathLike[str], predictions: Sequence[Prediction]) -> li
 
 
 def check_names(path: str | os.PathLike[str], names: Iterable[str], in_time: bool = False) -> None:
-    """Refuse names of fields that a file cannot hold, or has for something else.
+    """Raise DataError for names of fields that a file cannot hold, or uses otherwise.
 
     Parameters
     ----------
     path : path-like
-        Of the file to be written.
+        File to be written.
     names : iterable of str
     in_time : bool
-        Whether fields are trajectories.
+        True if fields are trajectories.
 
     Raises
     ------
     DataError
-        The message names the field; or the file does not end as files that are written.
+        A name is not allowed, and the message says which; or the suffix is unknown.
     """
     suffix, names = Path(path).suffix.lower(), list(names)
     if suffix not in WRITERS:
@@ -126,7 +126,7 @@ def _safetensors(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
 
 
 def _arrays(predictions: Sequence[Prediction]) -> dict[str, Any]:
-    """All samples in one array a field."""
+    """Join all samples in one array a field."""
     points = [p.points for p in predictions]
     names = predictions[0].fields
     if len({x.shape for x in points}) == 1:
@@ -166,7 +166,7 @@ def _vtu(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
         number = (f"_{k:0{digits}}" if several else "") + (f"_{t:0{digits}}" if p.in_time else "")
         written.append(path.with_name(f"{path.stem}{number}.vtu"))
         _write_mesh(written[-1], p, fields)
-    # without time, samples are shown one after the other
+    # without time, ParaView shows samples one after the other
     entries = [
         (k if not p.in_time else t if p.times is None else float(p.times[t]), k, file.name)
         for (t, k, p, _), file in zip(meshes, written, strict=True)
@@ -181,9 +181,9 @@ def _write_mesh(path: Path, prediction: Prediction, fields: Mapping[str, Array])
     n, d = prediction.points.shape
     points = np.zeros((n, 3))
     points[:, :d] = prediction.points
-    # a cell a point, where there is no mesh: ParaView shows nothing of points alone
+    # without a mesh, one cell for every point: ParaView does not show points without cells
     cells = dict(prediction.cells) or {"vertex": np.arange(n)[:, None]}
-    # vectors of a plane as ParaView has them
+    # vectors in a plane get a third component for ParaView
     shown = {
         name: f[:, 0] if f.shape[1] == 1
         else np.pad(f, ((0, 0), (0, 1))) if f.shape[1] == 2 == d else f
@@ -191,7 +191,7 @@ def _write_mesh(path: Path, prediction: Prediction, fields: Mapping[str, Array])
     }  # fmt: skip
     mesh = meshio.Mesh(points, list(cells.items()), point_data=shown)
     with replaced(path) as stream:
-        meshio.vtu.write(os.dup(stream.fileno()), mesh)  # which it opens as others do names
+        meshio.vtu.write(os.dup(stream.fileno()), mesh)  # it opens descriptors, too
 
 
 def _write_collection(path: Path, entries: Sequence[tuple[float, int, str]]) -> None:
@@ -211,4 +211,4 @@ WRITERS: dict[str, Callable[[Path, Sequence[Prediction]], list[Path]]] = {
     ".npz": _npz,
     ".safetensors": _safetensors,
 }
-"""What writes predictions, by the ending of a file's name."""
+"""Functions that write predictions, by suffix."""

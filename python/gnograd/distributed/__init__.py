@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Graphs over many processes: who owns what, who sends what, and sums over all of them."""
+"""Graphs distributed over processes: ownership of nodes, messages, and sums over processes."""
 
 from gnograd.distributed.communicator import Communicator
 from gnograd.distributed.engines import communicator

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Rows of NumPy and CuPy arrays and of tensors: taken, added to, and brought to the host."""
+"""Operations on rows of NumPy and CuPy arrays and of tensors, and copies to the host."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ __all__ = [
 
 
 def row_first(array: Any, axis: int) -> Any:
-    """The same numbers with the axis of rows, counted from the end, as the first one."""
+    """View with the axis of rows, counted from the end, as the first one."""
     n = array.ndim + axis
     axes = [n, *range(n), *range(n + 1, array.ndim)]
     return array.permute(axes) if _is_tensor(array) else array.transpose(axes)
 
 
 def row_back(array: Any, axis: int) -> Any:
-    """Back again: the first axis is put where it was."""
+    """Undo `row_first`."""
     n = array.ndim + axis
     axes = [*range(1, n + 1), 0, *range(n + 1, array.ndim)]
     return array.permute(axes) if _is_tensor(array) else array.transpose(axes)
 
 
 def empty(shape: Sequence[int], like: Any) -> Any:
-    """Memory in the type and at the place of an array."""
+    """Memory in the dtype and on the device of an array."""
     if isinstance(like, np.ndarray):
         return np.empty(tuple(shape), like.dtype)
     if _is_tensor(like):
@@ -43,19 +43,19 @@ def empty(shape: Sequence[int], like: Any) -> Any:
 
 
 def take_rows(array: Any, rows: Ids) -> Any:
-    """Some rows, in new memory."""
+    """Copy of some rows."""
     if isinstance(array, np.ndarray):
         return array.take(rows, axis=0)
     return array[_index(rows, array)]
 
 
 def add_rows(array: Any, rows: Ids, values: Any) -> None:
-    """Add to some rows, each of which is named once."""
+    """Add to some rows, all different."""
     array[_index(rows, array)] += values
 
 
 def concatenate(first: Any, second: Any, axis: int) -> Any:
-    """Rows of one array, and those of another behind them."""
+    """Rows of one array, followed by those of another."""
     shape = list(first.shape)
     n = shape[axis]
     shape[axis] += second.shape[axis]
@@ -66,7 +66,7 @@ def concatenate(first: Any, second: Any, axis: int) -> Any:
 
 
 def with_zeros(array: Any, n: int, axis: int) -> Any:
-    """The rows of an array, and n rows of zeros behind them."""
+    """Rows of an array, followed by n rows of zeros."""
     shape = list(array.shape)
     shape[axis] = n
     zeros = empty(shape, array)
@@ -75,15 +75,15 @@ def with_zeros(array: Any, n: int, axis: int) -> Any:
 
 
 def check_kind(array: Any) -> None:
-    """Refuse arrays whose rows cannot be had."""
+    """Raise an error for arrays whose rows cannot be accessed."""
     if not isinstance(array, np.ndarray) and not _is_tensor(array):
         _cupy(array)
 
 
 class Rows:
-    """Rows of several arrays on their way, in one message a neighbour.
+    """Exchange of rows of several arrays in progress, in one message a neighbour.
 
-    With an error inside of ``with rows:``, their memory stays until they have come.
+    After an error inside ``with rows:``, their memory stays until they have arrived.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Rows:
     plan : Plan
     rows : sequence of array, (n_send, ...) or, back, (n_halo, ...)
     back : bool, optional
-        From the halo to the owners.
+        Send rows of the halo to their owners.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Rows:
             self.wait()
 
     def wait(self) -> list[Any]:
-        """Those that have come, array by array."""
+        """Wait for the rows and return them, array by array."""
         if self._ticket is None:
             return []
         received = self._ticket.wait()
@@ -145,7 +145,7 @@ def _contiguous(array: Any) -> Any:
 
 
 def _index(rows: Ids, like: Any) -> Any:
-    """Numbers of rows where an array is."""
+    """Row numbers on the device of an array."""
     if _is_tensor(like):
         import torch
 
@@ -154,7 +154,7 @@ def _index(rows: Ids, like: Any) -> Any:
 
 
 def _to_host(array: Any) -> Any:
-    """The numbers on the CPU, once they have been computed."""
+    """Copy to the CPU, after the computation has finished."""
     return array.cpu() if _is_tensor(array) else _cupy(array).asnumpy(array)
 
 
@@ -167,7 +167,7 @@ def _is_tensor(array: Any) -> bool:
 
 
 def _cupy(array: Any) -> Any:
-    """CuPy, whose array this is."""
+    """Check that an array is CuPy's, and return that module."""
     if type(array).__module__.partition(".")[0] != "cupy":
         raise TypeError(
             f"DistributedGraph: arrays on a GPU are those of CuPy or tensors, not "

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Processes that work together, whoever carries their messages.
+"""Groups of processes, independent of the library that carries their messages.
 
-mpi4py and torch.distributed move the bytes; what gnograd needs of them is little, and stands in
-`Communicator`. All else here is made of that: who sends how much to whom (`swap`), sums in the
-order of ranks (`sum`), and that an error on one process is one on all (`together`).
+mpi4py and torch.distributed move the bytes; the few operations that gnograd needs are the abstract
+methods of `Communicator`. All else is built on these: exchange of arrays of any lengths (`swap`),
+sums in the order of ranks (`sum`), and errors of one process that are raised on all (`together`).
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["Alone", "Communicator", "Pending", "as_bytes"]
 
 _HEAD = 64
-"""Numbers that processes compare before they do something together."""
+"""Number of integers that processes compare before a collective operation."""
 
 Message: TypeAlias = tuple[int, Any]
-"""A rank, and memory as `as_bytes` shows it; or a tensor on a GPU, where the engine takes these."""
+"""A rank, and memory as made by `as_bytes`; or a tensor on a GPU if the engine takes these."""
 
 _ERRORS: tuple[type[Exception], ...] = (
     NotImplementedError, RuntimeError, TypeError, ValueError, IndexError, KeyError, MemoryError,
     LookupError, OSError, ImportError,
 )  # fmt: skip
-"""Errors that keep their type on the other processes, those of a kind before the kind itself."""
+"""Exceptions that keep their type on the other processes; subclasses before their bases."""
 
 
 class Pending(Protocol):
-    """Messages on their way."""
+    """Messages in transit."""
 
     def wait(self) -> None:
-        """Return when all have been received, and memory of those sent may be used again."""
+        """Return when all have been received and the memory of those sent may be used again."""
 
 
 class Communicator(abc.ABC):
@@ -52,7 +52,7 @@ class Communicator(abc.ABC):
     size : int
         Number of processes.
     takes_gpu : bool
-        Whether messages may lie on a GPU; they go through the host where not.
+        True if messages may lie on a GPU; otherwise they go through the host.
     """
 
     rank: int
@@ -62,15 +62,15 @@ class Communicator(abc.ABC):
 
     @abc.abstractmethod
     def _maximum(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """`maximum`, of what all processes do."""
+        """`maximum` on values whose form all processes have agreed on."""
 
     @abc.abstractmethod
     def _all_gather(self, values: NDArray[Any]) -> NDArray[Any]:
-        """`all_gather`, of what all processes do."""
+        """`all_gather` on values whose form all processes have agreed on."""
 
     @abc.abstractmethod
     def _all_to_all(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """`all_to_all`, of what all processes do."""
+        """`all_to_all` on values whose form all processes have agreed on."""
 
     @abc.abstractmethod
     def start(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
@@ -81,9 +81,9 @@ class Communicator(abc.ABC):
 
     @abc.abstractmethod
     def abort(self) -> None:
-        """End all processes, after an error that the others cannot know of."""
+        """End all processes after an error that the others cannot notice."""
 
-    # ---- what is made of these ----
+    # ---- operations built on these ----
 
     def maximum(self, values: ArrayLike) -> NDArray[np.int64]:
         """Largest of the processes' integers, entry by entry.
@@ -141,19 +141,19 @@ class Communicator(abc.ABC):
         Parameters
         ----------
         array : array
-            Of one shape and type on all processes.
+            Array of one shape and type on all processes.
         """
         self.agree(f"sum of {_text_of_array(np.asarray(array))}")
         return self.total(array)
 
     def total(self, array: NDArray[Any]) -> NDArray[Any]:
-        """`sum`, of arrays that the processes have agreed on."""
+        """`sum` of arrays whose shape and type the processes have agreed on."""
         flat = np.ascontiguousarray(array).reshape(-1).copy()
         self.sum_in_place(flat, np.empty_like)
         return flat.reshape(np.shape(array))
 
     def sum_in_place(self, flat: Any, empty_like: Any) -> None:
-        """The same of a vector, NumPy's or a framework's.
+        """`sum` of a vector of NumPy or a framework, in its own memory.
 
         A process sums one part of it for all, and no process holds more than two copies.
         """
@@ -180,14 +180,14 @@ class Communicator(abc.ABC):
 
     @contextmanager
     def together(self, doing: str) -> Iterator[None]:
-        """Let all processes know how a part of their work ended in which they do not communicate.
+        """Raise an error that one process has in the block, which has no communication, on all.
 
-        An error in it on one process is raised on all, with its message.
+        The block is local work. An error in it on one process is raised on all, with its message.
 
         Parameters
         ----------
         doing : str
-            What that is, the same text on all processes: if it is not, all raise an error.
+            Name of the work, the same text on all processes: if it differs, all raise an error.
         """
         try:
             yield
@@ -199,14 +199,14 @@ class Communicator(abc.ABC):
     def agree(
         self, doing: str, error: Exception | None = None, largest: ArrayLike = ()
     ) -> NDArray[np.int64]:
-        """End of such a part, with an error or without.
+        """Agree on the outcome of local work, an error or none.
 
         Parameters
         ----------
         doing, error
             As for `together`.
         largest : array of int64, (n,), optional
-            As many on all processes; the largest of each is returned.
+            Equally many integers on all processes; the largest of each is returned.
         """
         if self.size == 1:
             if error is not None:
@@ -214,7 +214,7 @@ class Communicator(abc.ABC):
             return np.array(largest, np.int64)
         numbers = np.array(largest, np.int64)
         same = zlib.crc32(f"{doing} {numbers.size}".encode())
-        # of one length, whatever the others do
+        # of one length on all processes, even if they do different things
         head = np.zeros(_HEAD, np.int64)
         head[:3] = error is not None, same, -same
         first = numbers[: _HEAD - 3]
@@ -244,7 +244,7 @@ class Communicator(abc.ABC):
         raise _ERRORS[int(kind)](f"{message} (process {first})") from error
 
     def _texts(self, text: str) -> list[str]:
-        """A text of every process."""
+        """Texts of all processes."""
         data = text.encode(errors="replace")
         n = int(self._maximum(np.array([len(data)]))[0])
         padded = np.zeros(1 + -(-n // 8), np.int64)
@@ -258,7 +258,7 @@ class Communicator(abc.ABC):
 
 
 class Alone(Communicator):
-    """One process."""
+    """A single process."""
 
     rank, size = 0, 1
 
@@ -272,16 +272,16 @@ class Alone(Communicator):
         return values.copy()
 
     def start(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
-        """Nothing: there are no others."""
+        """Do nothing: there are no other processes."""
         return _Done()
 
     def abort(self) -> None:
-        """Nothing: there are no others."""
+        """Do nothing: there are no other processes."""
 
 
 class _Done:
     def wait(self) -> None:
-        """Nothing is on its way."""
+        """Return at once."""
 
 
 def _text_of_array(array: NDArray[Any]) -> str:
@@ -300,7 +300,7 @@ def as_bytes(array: Any) -> Any:
 
 
 def _text_of(error: Exception) -> str:
-    """Number of an error's kind, and its message, with the name of the kind where that is lost."""
+    """Number and message of an error, with the name of a type that is not in `_ERRORS`."""
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     for k, kind in enumerate(_ERRORS):
         if isinstance(error, kind):

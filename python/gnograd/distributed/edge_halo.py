@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The edges of others that operators on pairs of edges need.
+"""Halo of edges, for operators on pairs of edges.
 
-What an edge j -> i gets from the edges k -> j is computed where i is owned, and these are where j
-is. So the edges that end at a process' halo are its halo of edges; they travel as nodes do.
+The sum at an edge j -> i over the edges k -> j is computed by the owner of i, but these edges
+belong to the owner of j. So the edges that end at a process' halo are its halo of edges; they
+travel as nodes do.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def edge_halo(dg: Part) -> EdgeHalo:
     ends = np.concatenate([[0], np.cumsum(comm.all_gather([dg.n_edges])[:, 0])])
     first = ends[comm.rank]
 
-    # a process tells the edges of the rows that it sends: nobody has to ask
+    # a process sends the edges of the rows in its plan, without a request
     degrees, numbers, sources = ([np.empty(0, np.int64)] * comm.size for _ in range(3))
     for rank, (_, rows) in zip(plan.neighbours, plan.send_parts(), strict=True):
         offsets, places = edges_of(local.offsets, rows)
@@ -57,7 +58,7 @@ def edge_halo(dg: Part) -> EdgeHalo:
 
 
 def _rows_of(nodes: Ids, known: Ids) -> tuple[Ids, int]:
-    """Rows of nodes, of unknown ones behind the known; and how many rows there are."""
+    """Rows of nodes, unknown ones after the known, and the number of rows."""
     place = positions(known, nodes)
     new, which = np.unique(nodes[place < 0], return_inverse=True)
     place[place < 0] = known.size + which

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The communicator of a program, by whoever carries its messages."""
+"""Choice of the communicator: MPI, torch.distributed, or a single process."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def communicator(group: Any = None) -> Communicator:
     Returns
     -------
     Communicator
-        Its messages are apart from those that `group` has from others. With MPI, an exception that
-        nobody catches ends all processes from now on, as with ``python -m mpi4py``; launchers of
-        PyTorch do that themselves.
+        Its messages are separate from other messages of `group`. With MPI, an uncaught exception
+        ends all processes from now on, as with ``python -m mpi4py``; launchers of PyTorch do that
+        themselves.
 
     Raises
     ------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A graph over many processes, each of which has the edges that end at its nodes."""
+"""Graph distributed over processes, each of which has the edges that end at its nodes."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = ["DistributedGraph"]
 
 
 class DistributedGraph(FromPoints, Part):
-    """The part of a graph that belongs to this process, and who has what it needs of the rest.
+    """The part of a graph that belongs to this process, and the owners of the rows it needs.
 
     A process owns some nodes, and has all edges that end at them. Sources that others own are its
-    halo. Operators take it where they take a `Graph`, with the rows of the nodes that this process
-    owns; they fetch the halo's while they compute what needs none of it, and bring derivatives
-    back to their owners. All processes call them together.
+    halo. Operators take it in place of a `Graph`, with the rows of the nodes that this process
+    owns; they fetch the rows of the halo while they compute results that do not need these, and
+    bring derivatives back to their owners. All processes call them together.
 
     Make one by `from_global`, `from_local` or `radius`.
 
@@ -46,24 +46,24 @@ class DistributedGraph(FromPoints, Part):
     ----------
     comm : Communicator
     n_own, n_halo : int
-        Numbers of sources that this process owns, and that it gets from others.
+        Number of sources that this process owns, and number of those that it gets from others.
     owned, halo_ids : array of int64
-        Global numbers of these, in the order of the rows. Owned nodes that no edge from the halo
-        reaches come first, in the order in which they were given, then the others; the halo comes
+        Global numbers of own sources and of the halo, in the order of the rows. Own nodes without
+        an edge from the halo come first, in the given order, then the others; the halo is ordered
         by rank of the owner, then by number.
     owned_dst : array of int64
         Global numbers of the destinations, in the order of the rows: `owned`, unless sources are
         other nodes.
     order : array of int64
-        What was given as the k-th node, point or destination of this process is ``order[k]``:
-        ``mine[dg.order]`` are rows in the order of this graph.
+        Position, as given, of the node, point or destination of every row: ``mine[dg.order]`` are
+        rows in the order of this graph.
     edges : array of int64
-        The same of edges: rows of edge arrays, ``of_edges[dg.edges]``. In `from_global` these are
-        rows of the whole graph's edge arrays.
+        Position, as given, of the edge of every row: ``of_edges[dg.edges]``. For `from_global`
+        these are rows of the whole graph's edge arrays.
     n_interior : int
         Number of destinations without an edge from the halo.
     plan : Plan
-        What is sent and received.
+        Plan of the exchange: rows to send and to receive.
 
     Examples
     --------
@@ -84,29 +84,29 @@ class DistributedGraph(FromPoints, Part):
 
     _looped: DistributedGraph | None = None
 
-    # ---- how one is made ----
+    # ---- constructors ----
 
     @classmethod
     def from_global(
         cls, graph: Graph, owner: ArrayLike, comm: Any = None, owner_src: ArrayLike | None = None
     ) -> DistributedGraph:
-        """Parts of a graph that every process has whole: for small problems, and to try things.
+        """Distribute a graph that every process has whole: for small problems and experiments.
 
         Parameters
         ----------
         graph : Graph
-            The same on all processes.
+            Graph, the same on all processes.
         owner : array of int, (n_dst,)
             Rank of the process that owns each destination.
         comm : optional
             As for `communicator`.
         owner_src : array of int, (n_src,), optional
-            The same of sources, where these are other nodes than the destinations.
+            Rank of the process that owns each source, if sources are other nodes than destinations.
 
         Raises
         ------
         TypeError, ValueError
-            Arrays of another type or length; a rank that there is not. On all processes.
+            Arrays of another type or length; a rank that does not exist. On all processes.
         """
         doing = "DistributedGraph.from_global"
         comm = communicator(comm)
@@ -142,7 +142,7 @@ class DistributedGraph(FromPoints, Part):
         comm: Any = None,
         owned_src: ArrayLike | None = None,
     ) -> DistributedGraph:
-        """Graph of which every process has its own rows, as after a solver's own partition.
+        """Graph from the own rows of every process, as after a solver's own partition.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class DistributedGraph(FromPoints, Part):
         first : array of int64, (size + 1,)
             First destination of every process, and their number.
         first_src : array of int64, (size + 1,), optional
-            The same of sources, where these are other nodes.
+            First source of every process, and their number, if sources are other nodes.
         """
         mine = np.arange(first[comm.rank], first[comm.rank + 1])
         if first_src is None:
@@ -259,13 +259,13 @@ class DistributedGraph(FromPoints, Part):
         )  # fmt: skip
 
     def with_self_loops(self) -> DistributedGraph:
-        """The same graph with exactly one self-loop a node; made once.
+        """Copy of this graph with exactly one self-loop a node; made once.
 
         Returns
         -------
         DistributedGraph
-            Its `edges` are rows of this graph's edge arrays with one for every own node behind
-            them, which are those of the self-loops.
+            Its `edges` are rows of this graph's edge arrays, followed by one self-loop for every
+            own node.
 
         Raises
         ------
@@ -294,18 +294,18 @@ class DistributedGraph(FromPoints, Part):
 
     @property
     def faces(self) -> ModuleType:
-        """How operators are computed on it."""
+        """Module with the faces of operators on this graph."""
         return operators
 
     @cached_property
     def edge_halo(self) -> EdgeHalo:
-        """The edges that end at the halo; when it is asked for first, by all processes together."""
+        """Edges that end at the halo. The first access is collective: all processes find them."""
         return edge_halo(self)
 
     # ---- over all processes ----
 
     def halo(self, h_own: Any) -> Any:
-        """Rows of own nodes with those of the halo behind them, as `gnograd.halo`.
+        """Rows of own nodes, followed by those of the halo, as `gnograd.halo`.
 
         Parameters
         ----------
@@ -319,19 +319,19 @@ class DistributedGraph(FromPoints, Part):
     def sum(self, local: Any) -> Any:
         """Sum over the processes of an array that each has, entry by entry.
 
-        Differentiable for tensors and on a tape. The adjoint gives each process the cotangent as it
-        is, which is right where all processes compute the same of the sum: the gradient to one's
-        part of a loss that is summed over the processes.
+        Differentiable for tensors and on a tape. The adjoint returns the cotangent unchanged, which
+        is right if all processes compute the same from the sum: it is the gradient with respect to
+        this process' part of a loss that is summed over the processes.
 
         Parameters
         ----------
         local : array, Tensor or gnograd.autodiff.Array
-            Of one shape on all processes.
+            Array of one shape on all processes.
 
         Returns
         -------
         array
-            The same bits on all processes: summed in the order of ranks.
+            Sum with the same bits on all processes, in the order of ranks.
         """
         return reductions.sum(self.comm, local)
 
@@ -344,7 +344,7 @@ class DistributedGraph(FromPoints, Part):
         return reductions.norm(self.comm, rows)
 
     def sum_gradients(self, gradients: Any) -> Any:
-        """As `gnograd.distributed.sum_gradients` with the processes of this graph."""
+        """Call `gnograd.distributed.sum_gradients` with the processes of this graph."""
         return reductions.sum_gradients(self.comm, gradients)
 
 

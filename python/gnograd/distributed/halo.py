@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The exchange of halos as an operator."""
+"""Exchange of halos as an operator."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Halo", "extend", "fold", "halo"]
 
 
 class Halo:
-    """Rows of the nodes that this process owns, and behind them those of its halo.
+    """Rows of the nodes that this process owns, followed by those of its halo.
 
     ``h_ext = gnograd.halo(h_own, graph=dg)`` is linear in the rows of all processes. So `jvp` is
-    the exchange of the tangent, `vjp` the adjoint of it: rows of the halo go back to their owners,
-    where they are added in the order of ranks, and give the same bits in every run. `hvp` is zero.
+    the exchange of the tangent and `vjp` its adjoint: rows of the halo go back to their owners,
+    which add them in the order of ranks, with the same bits in every run. `hvp` is zero.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Halo:
     Raises
     ------
     TypeError, ValueError
-        On all processes, where one has no array, or one of another shape.
+        One process has no array, or one of another shape. On all processes.
 
     Notes
     -----
@@ -112,14 +112,14 @@ halo = Halo()
 
 
 def extend(comm: Communicator, reach: Part | EdgeHalo, own: Array) -> Array:
-    """Own rows, of nodes or of edges, with those of the halo behind them; nothing is checked."""
+    """Own rows, of nodes or of edges, followed by those of the halo; without checks."""
     sent = Rows(comm, reach.plan, [take_rows(own, reach.plan.send_rows)])
     (rows,) = sent.wait()
     return concatenate(own, rows, -own.ndim)
 
 
 def fold(comm: Communicator, reach: Part | EdgeHalo, extended: Array) -> Array:
-    """The adjoint of `extend`: what comes back is added to own rows in the order of ranks."""
+    """Adjoint of `extend`: add rows that come back to own rows, in the order of ranks."""
     sent = Rows(comm, reach.plan, [extended[reach.n_own :]], back=True)
     own = concatenate(extended[: reach.n_own], extended[:0], -extended.ndim)
     (rows,) = sent.wait()
@@ -135,7 +135,7 @@ def _checked_graph(graph: Any) -> Part:
 
 
 def _check_rows(dg: Part, doing: str, name: str, array: Any, n: int) -> None:
-    """Have an array of n rows, or an error, on all processes."""
+    """Check for an array of n rows; an error of one process is raised on all."""
     error: Exception | None = None
     shape = getattr(array, "shape", None)
     if shape is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the program that started this process says of it: ``mpiexec``, ``srun``, ``torchrun``."""
+"""Rank and size from the environment of a launcher: ``mpiexec``, ``srun``, ``torchrun``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MPI = (
     ("PMI_RANK", "PMI_SIZE"),
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
-"""Rank and number of processes, as Open MPI, MPICH and its relatives, and Slurm tell them."""
+"""Variables for rank and number of processes of Open MPI, MPICH and its relatives, and Slurm."""
 
 
 class Launch(NamedTuple):
@@ -25,7 +25,7 @@ class Launch(NamedTuple):
 
 
 def launched() -> Launch:
-    """Return what the environment says, without connecting to other processes."""
+    """Read the environment, without connecting to other processes."""
     environ = os.environ
     if "TORCHELASTIC_RUN_ID" in environ:
         return Launch(int(environ["RANK"]), int(environ["WORLD_SIZE"]), by_torch=True)

@@ -20,13 +20,13 @@ from gnograd.distributed.launchers import launched
 __all__ = ["Mpi"]
 
 _OURS = MPI.Comm.Create_keyval()
-"""Under which a caller's communicator keeps ours: each duplicate takes resources of MPI."""
+"""Attribute of a caller's communicator that keeps gnograd's duplicate, made only once."""
 
 _LONGEST = 2**30
-"""Bytes of a message; one that is longer comes in several."""
+"""Largest message in bytes; longer ones are sent in pieces."""
 
 _FORWARDED = 0.5
-"""Seconds in which mpiexec reads what a process has printed."""
+"""Seconds to wait until mpiexec has read the output of a process."""
 
 
 class Mpi(Communicator):
@@ -41,7 +41,7 @@ class Mpi(Communicator):
 
     @classmethod
     def of(cls, comm: MPI.Intracomm | None) -> Mpi:
-        """That of an MPI communicator, COMM_WORLD if None; always the same one."""
+        """Communicator for one of MPI, COMM_WORLD if None; made once."""
         if comm is None:
             comm = MPI.COMM_WORLD
             _check_launcher(comm.Get_size())
@@ -73,8 +73,8 @@ class Mpi(Communicator):
         return found
 
     def start(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
-        """As `Communicator.start`."""
-        # receives first, so that what comes finds its place
+        """Implement `Communicator.start`."""
+        # receives first, so that messages find their memory
         requests = [
             post([piece, MPI.BYTE], rank)
             for post, messages in ((self._comm.Irecv, receives), (self._comm.Isend, sends))
@@ -84,11 +84,11 @@ class Mpi(Communicator):
         return _Requests(requests)
 
     def abort(self) -> None:
-        """As `Communicator.abort`."""
+        """Implement `Communicator.abort`."""
         self._comm.Abort(1)
 
     def _end_together(self) -> None:
-        """Leave nobody waiting for a process that has ended, or called `sys.exit`."""
+        """Let no process wait for one that has ended, or called `sys.exit`."""
         if MPI.Is_finalized():
             return
         try:
@@ -113,7 +113,7 @@ def _pieces(data: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
 
 
 def _check_launcher(size: int) -> None:
-    """Refuse to work alone beside others that do the same."""
+    """Raise an error if processes started together are all alone."""
     _, started, by_torch = launched()
     if size == 1 and started > 1 and not by_torch:
         library = MPI.Get_library_version().partition("\n")[0].partition(",")[0]
@@ -124,7 +124,7 @@ def _check_launcher(size: int) -> None:
 
 
 def _end_all_after_errors() -> None:
-    """Have an exception that nobody catches end all processes, instead of leaving them waiting."""
+    """Make an uncaught exception end all processes instead of leaving them waiting."""
     before = sys.excepthook
     if getattr(before, "ends_all_processes", False):
         return
@@ -140,7 +140,7 @@ def _end_all_after_errors() -> None:
 
 
 def _wait_for_messages() -> None:
-    """Let mpiexec pass on what was printed: when it ends all, it drops what it has not read."""
+    """Wait until mpiexec has passed on the output: at an abort it drops unread text."""
     sys.stdout.flush()
     sys.stderr.flush()
     time.sleep(_FORWARDED)

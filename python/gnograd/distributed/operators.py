@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""How the faces of an operator are computed on a distributed graph.
+"""Faces of operators on a distributed graph.
 
-With the halo exchange H, which is linear, an operator on the whole graph is the operator on a
-process' part of it, behind H::
+With the linear halo exchange H, an operator on the whole graph is the operator on a process' part,
+applied after H::
 
     out = op(H h, p),    vjp = (H' g, p'),    jvp = op.jvp(H h, H dh),    hvp as vjp
 
@@ -41,7 +41,7 @@ from gnograd.shapes import parse
 __all__ = ["forward", "hvp", "jvp", "vjp"]
 
 _SEEDS = 0x9E3779B97F4A7C15
-"""Between the seeds of two processes: edges have numbers of their own on each."""
+"""Difference of the seeds of two processes, since each numbers its edges from 0."""
 
 
 class _Work:
@@ -50,33 +50,33 @@ class _Work:
     Parameters
     ----------
     dg, op, static
-        The call.
+        Arguments of the call.
     doing : str
-        What it does, the same on all processes.
+        Name of the call, the same on all processes.
     given : sequence of sequence of array
         The inputs, and for some faces their tangents.
     prepare : callable
-        Checks what else there is, and makes memory for the results; its value is `prepared`. It
-        gets the checked call and `own`.
+        Function of the checked call and `own` that checks the other arguments and makes memory for
+        the results. Its result becomes the attribute `prepared`.
     halos : sequence of array, optional
-        Rows of the halo that are known, of the inputs in order.
+        Known rows of the halo, in the order of inputs.
     by_name : bool, optional
-        Whether inputs may be among the static arguments, by name.
+        Set this if inputs may be among the static arguments, by name.
 
     Attributes
     ----------
     own : list of list of array
         `given` with the rows that this process has.
     halos : list of list of array
-        The rows of the halo of each, None where there are none or they are yet to come.
+        Rows of the halo for each array; None if there are none, or not yet.
     travel : list of (int, int)
-        Where in `own` are arrays whose rows have to travel.
+        Indices in `own` of the arrays whose rows have to travel.
     travels : {"n_src", "n_edges"}
-        What such rows belong to.
+        Kind of such rows.
     reach : Part or EdgeHalo
-        Has the plan by which they do, and the graph on which they are needed.
+        Object with the plan of the exchange and the graph that needs these rows.
     is_cut : bool
-        Whether destinations are computed in two parts.
+        True if destinations are computed in two parts.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class _Work:
             self.travel = []
 
     def _apart(self, j: int, arrays: Sequence[Any], fetch: Any) -> Sequence[Any]:
-        """Own rows of the arrays, without those of the halo, which a caller may give as well."""
+        """Own rows of the arrays, without those of the halo, which a caller may have appended."""
         dg = self.dg
         if not isinstance(arrays, tuple | list) or len(arrays) > len(self.roles):
             return arrays  # the call refuses it
@@ -147,7 +147,7 @@ class _Work:
         return own
 
     def _static_of_process(self, static: Mapping[str, Any]) -> dict[str, Any]:
-        """Static arguments for kernels: with random numbers that no other process has."""
+        """Static arguments for kernels, with a seed that no other process has."""
         mine = {name: value for name, value in static.items() if name != "graph"}
         seed = mine.get("seed")
         if seed is not None and self.dg.comm.rank:
@@ -155,7 +155,7 @@ class _Work:
         return mine
 
     def _by_leading_rows(self, call: Call) -> bool:
-        """Whether all rows lie one behind the other, and results depend on no number of an edge."""
+        """True if all rows are leading axes, and results do not depend on numbers of edges."""
         signature = self.signature
         specs = *signature.inputs.values(), *signature.outputs.values(), *signature.saved.values()
         roles = [(role_of(spec), parse(spec)) for spec in specs]
@@ -163,10 +163,10 @@ class _Work:
         rows_first = all(not of or axis == -len(spec.dims) for (of, axis), spec in roles)
         return rows_first and not leading and self.static.get("seed") is None
 
-    # ---- what travels ----
+    # ---- exchange of rows ----
 
     def send(self) -> Rows:
-        """Start to fetch the halo."""
+        """Start fetching the halo."""
         plan = self.reach.plan
         arrays = [row_first(self.own[j][k], self.roles[k].axis) for j, k in self.travel]
         return Rows(self.dg.comm, plan, [take_rows(array, plan.send_rows) for array in arrays])
@@ -177,18 +177,18 @@ class _Work:
             self.halos[j][k] = row_back(array, self.roles[k].axis)
 
     def send_back(self, gradients: Sequence[Any], n: int) -> Rows:
-        """Start to send gradients to the rows behind the first n to their owners."""
+        """Start sending gradients of the rows after the first n to their owners."""
         rows = [g[n:] for g in self._that_travel(gradients)]
         return Rows(self.dg.comm, self.reach.plan, rows, back=True)
 
     def receive_back(self, rows: Rows, gradients: Sequence[Any]) -> None:
-        """Add what comes to the gradients of own rows, in the order of ranks."""
+        """Add received gradients to those of own rows, in the order of ranks."""
         for target, array in zip(self._that_travel(gradients), rows.wait(), strict=True):
             for part, mine in self.reach.plan.send_parts():
                 add_rows(target, mine, array[part])
 
     def _that_travel(self, gradients: Sequence[Any]) -> list[Any]:
-        """Gradients to what travels, features of sources or of edges, the axis of rows first."""
+        """Gradients of features that travel, of sources or of edges, with rows as first axis."""
         return [
             row_first(g, axis)
             for g, (of, axis) in zip(gradients, self.roles, strict=True)
@@ -198,14 +198,14 @@ class _Work:
     # ---- the two parts, or the whole ----
 
     def extended(self, j: int) -> list[Any]:
-        """Arrays for `dg.local`: own rows with the halo's behind them."""
+        """Arrays for `dg.local`: own rows, followed by those of the halo."""
         return [
             x if rows is None or not self.reach.n_halo else concatenate(x, rows, role.axis)
             for x, rows, role in zip(self.own[j], self.halos[j], self.roles, strict=True)
         ]
 
     def longer(self, arrays: Sequence[Any], specs: Mapping[str, str]) -> list[Any]:
-        """Results or their cotangents with zeros for those that other processes have."""
+        """Results or their cotangents, with zeros for rows that belong to other processes."""
         n, roles = self.reach.n_halo, map(role_of, specs.values())
         return [
             x if x is None or of != self.travels or not n else with_zeros(x, n, axis)
@@ -262,7 +262,7 @@ def forward(
     out: Sequence[Any] | None,
     static: Mapping[str, Any],
 ) -> Any:
-    """Value of an operator; what is saved ends with the rows of the halo."""
+    """Value of an operator; the saved arrays end with the rows of the halo."""
 
     def prepare(call: Call, own: Any) -> tuple[Any, Any]:
         return call.results(return_saved, out), call.places_of_saved
@@ -320,7 +320,7 @@ def vjp(
     out: Sequence[Any] | None,
     static: Mapping[str, Any],
 ) -> tuple[Any, ...]:
-    """Gradients: of own rows those of all processes, of what every process has this one's part."""
+    """Gradients: complete for own rows, this process' part for arrays that all processes have."""
 
     def run(
         part: str, cotangents: list[Any], arrays: list[list[Any]], kept: Any, **more: Any
@@ -355,7 +355,7 @@ def hvp(
 def _by_destination(
     work: _Work, run: Callable[..., None], results: Sequence[Any], specs: Mapping[str, str]
 ) -> None:
-    """Compute results by destination: first those that need no row of the halo."""
+    """Compute results by destination, first those that need no row of the halo."""
     sets = range(len(work.own))
     with work.send() as rows:
         if work.is_cut:
@@ -385,7 +385,7 @@ def _backward(
     out: Sequence[Any] | None,
     static: Mapping[str, Any],
 ) -> tuple[_Work, tuple[Any, ...]]:
-    """Check a call of `vjp` or `hvp`, and have the halo of its inputs here."""
+    """Check a call of `vjp` or `hvp`, and fetch the halo of its inputs."""
 
     def prepare(call: Call, own: list[Sequence[Any]]) -> tuple[Any, ...]:
         if len(own) > 1:
@@ -422,12 +422,12 @@ def _to_owners(
     gradients: Sequence[Any],
     wanted: Collection[str],
 ) -> tuple[Any, ...]:
-    """Compute gradients: first those that have to travel."""
+    """Compute gradients, first those that have to travel."""
     dg, reach = work.dg, work.reach
     sets, inputs = range(len(work.own)), work.signature.inputs
     outputs, saved = work.signature.outputs, work.signature.saved
     if not work.is_cut:
-        # gradients to all rows have no place in the memory of the own ones
+        # gradients of all rows do not fit into memory for own rows
         memory = [
             None if role.of == work.travels and reach.n_halo else g
             for g, role in zip(gradients, work.roles, strict=True)
@@ -474,13 +474,13 @@ def _to_owners(
 
 
 def _shown_static(op: Function[Any, Any], values: Mapping[str, Any]) -> list[str]:
-    """The same of static arguments; edges of each process have random numbers of their own."""
+    """Descriptions of the static arguments that must agree: all but graph, seed and arrays."""
     left_out = {"graph", "seed", *op.arrays}
     return [f"{name}={value!r}" for name, value in values.items() if name not in left_out]
 
 
 def _shown(array: Any) -> str:
-    """What has to be the same on all processes of an input."""
+    """Description of an input that must agree on all processes."""
     if array is None or not hasattr(array, "shape"):
         return kind_of(array)
     return f"{array.dtype}{list(array.shape[1:])}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The part of a graph that a process has: its nodes, its edges, and the nodes of others."""
+"""Part of a graph on one process: its nodes, its edges, and its halo."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Rows(NamedTuple):
 
 
 class EdgeHalo(NamedTuple):
-    """What of edge arrays travels."""
+    """Exchange of rows of edge arrays."""
 
     plan: Plan
     local: Graph
-    """Own edges, behind them those that end at the halo; nodes are the own ones, the halo, and
-    where its edges start."""
+    """Own edges, followed by those that end at the halo; nodes are the own ones, the halo, and the
+    sources of its edges."""
 
     @property
     def n_own(self) -> int:
@@ -47,7 +47,7 @@ class EdgeHalo(NamedTuple):
 
 
 class Part(GraphInParts):
-    """What of a `DistributedGraph` is known on this process, of which that one tells."""
+    """Data of a `DistributedGraph` on this process; base of that class."""
 
     def __init__(
         self,
@@ -87,12 +87,12 @@ class Part(GraphInParts):
 
     @property
     def n_dst(self) -> int:
-        """Number of destinations that it owns."""
+        """Number of destinations that this process owns."""
         return self.owned_dst.size
 
     @property
     def n_edges(self) -> int:
-        """Number of edges that end at these."""
+        """Number of edges that end at own destinations."""
         return self.edges.size
 
     @property
@@ -117,14 +117,14 @@ class Part(GraphInParts):
 
     @cached_property
     def interior(self) -> Graph:
-        """Those that end at the first `n_interior` destinations, from own rows."""
+        """Edges that end at the first `n_interior` destinations, from own rows."""
         offsets, indices = self._rows
         last = offsets[self.n_interior]
         return Graph(offsets[: self.n_interior + 1], indices[:last], n_src=self.n_own)
 
     @cached_property
     def boundary(self) -> Graph:
-        """The others, from the rows `boundary_rows` and the halo's behind them."""
+        """The other edges, from the rows `boundary_rows`, followed by those of the halo."""
         offsets, indices = self._rows
         first = offsets[self.n_interior]
         sources, own = indices[first:], self.boundary_rows
@@ -138,7 +138,7 @@ class Part(GraphInParts):
     @property
     @abc.abstractmethod
     def edge_halo(self) -> EdgeHalo:
-        """The edges that end at the halo; when it is asked for first, by all processes together."""
+        """Edges that end at the halo. The first access is collective: all processes find them."""
 
     @cached_property
     def boundary_rows(self) -> Ids:

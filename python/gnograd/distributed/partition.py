@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which process owns which node: recursive coordinate bisection, or METIS."""
+"""Partition of nodes by recursive coordinate bisection or METIS."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["partition"]
 
 _METHODS = {"rcb": 0, "metis": 1}
 _BITS = 10
-"""Of a coordinate, that a round of the search for a cut looks at."""
+"""Bits of a coordinate that one round of the search for a cut uses."""
 _METIS_WEIGHT = 2**30
-"""METIS counts in 32 bits."""
+"""Largest sum of weights for METIS, which counts in 32 bits."""
 
 
 def partition(
@@ -44,9 +44,9 @@ def partition(
     Parameters
     ----------
     x : array of float, (n, d)
-        Coordinates of the nodes. METIS does not look at them, and takes None.
+        Coordinates of the nodes. METIS does not use them, and takes None.
     n_parts : int
-        Any number, 1 or more. Of less nodes than parts, some parts are empty.
+        Number of parts, 1 or more. With fewer nodes than parts, some parts are empty.
     method : {"rcb", "metis"}, optional
     graph : Graph, optional
         Edges between the nodes, for METIS: both directions count as one edge.
@@ -54,8 +54,8 @@ def partition(
         Work at every node, such as its number of edges; not negative. The parts get equal sums of
         them instead of equal numbers of nodes.
     comm : Communicator, or what `communicator` takes, optional
-        Each of its processes has other points, and calls this with its own: the parts are those of
-        all points, of rank 0 first, then of rank 1. Left out, this process has all points.
+        Processes that have the points, each its own; they call this together. Points are ordered by
+        rank. When left out, this process has all points.
 
     Returns
     -------
@@ -69,14 +69,14 @@ def partition(
     Raises
     ------
     ValueError, TypeError
-        An argument that is not as above; on all processes, if it is one of one.
+        An argument that is not as above. Raised on all processes, even if only one has it.
     ImportError
         METIS without pymetis.
 
     See Also
     --------
     redistribute : bring rows of arrays to the processes that own them.
-    DistributedGraph.from_global, DistributedGraph.radius : what parts are for.
+    DistributedGraph.from_global, DistributedGraph.radius : graphs from such parts.
 
     Notes
     -----
@@ -146,25 +146,25 @@ def _checked_weights(weights: Any) -> NDArray[np.float64]:
 
 
 class _Piece(NamedTuple):
-    """Nodes that are shared out among the parts first .. last - 1: those of this process."""
+    """Nodes of this process that go to the parts first .. last - 1."""
 
     nodes: NDArray[np.int64]
-    """Their numbers, ascending, (m,)."""
+    """Numbers of the nodes, ascending, (m,)."""
     keys: NDArray[np.int64]
-    """Integers that are ordered as their coordinates are, (d, m)."""
+    """Integers in the order of the coordinates, (d, m)."""
     weights: NDArray[np.int64] | None
-    """(m,); None if all are 1."""
+    """Weights of the nodes, (m,); None if all are 1."""
     first: int
     last: int
     before: int = 0
-    """Weight in the parts ahead of `first`, on all processes."""
+    """Sum of weights in the parts before `first`, on all processes."""
     n_nodes: int = 0
     """Number of such nodes on all processes."""
     weight: int = 0
-    """Sum of their weights."""
+    """Sum of their weights on all processes."""
 
     def where(self, chosen: NDArray[np.bool_], first: int, last: int) -> _Piece:
-        """Some of them, for some of the parts."""
+        """Piece of some of these nodes, for some of the parts."""
         weights = None if self.weights is None else self.weights[chosen]
         return _Piece(self.nodes[chosen], self.keys[:, chosen], weights, first, last)
 
@@ -176,7 +176,7 @@ class _Piece(NamedTuple):
 
     @property
     def own_bounds(self) -> NDArray[np.int64]:
-        """Of the keys the largest ones, and those of their complements, (2 d,)."""
+        """Largest keys of every axis, then largest complements of keys, (2 d,)."""
         nothing = np.iinfo(np.int64).min
         largest = [each.max(axis=1, initial=nothing) for each in (self.keys, ~self.keys)]
         return np.concatenate(largest)
@@ -210,7 +210,7 @@ def _coordinate_bisection(
 
 
 def _halves(level: list[_Piece], total: int, n_parts: int, comm: Communicator) -> list[_Piece]:
-    """The pieces on both sides of a cut through each."""
+    """Cut every piece, and return the pieces on both sides of all cuts."""
     bounds = comm.maximum(np.concatenate([piece.own_bounds for piece in level]))
     cuts = [
         _Cut(piece, most, ~least, total, n_parts)
@@ -236,10 +236,11 @@ def _halves(level: list[_Piece], total: int, n_parts: int, comm: Communicator) -
 
 
 class _Cut:
-    """A cut across the longest side of a piece, that has so much weight ahead.
+    """A cut across the longest side of a piece, with a given weight in front.
 
-    The node that it goes through is looked for among ever less candidates: those that have the same
-    bits as it, first bits of the first coordinate. What is before them is ahead.
+    The node that it goes through is found by narrowing down candidates, which share its leading
+    bits, beginning with those of the first coordinate. Nodes before the candidates are in front of
+    the cut.
     """
 
     def __init__(
@@ -254,11 +255,11 @@ class _Cut:
             sides = _numbers(most) - _numbers(least)
         self._piece, self._least = piece, least
         self._middle = piece.first + _in_front(sides, piece.last - piece.first)
-        # where the border were if all parts were equal: errors of cuts do not add up
+        # the border for exactly equal parts, so that errors of cuts do not add up
         border = (2 * total * self._middle + n_parts) // (2 * n_parts)
         self._border = border - piece.before
         self.rounds: list[tuple[int, int]] = []
-        """Coordinates and bits that are yet to be looked at."""
+        """Coordinates and bits that remain to be examined."""
         self._ahead = np.zeros(len(piece.nodes), bool)
         self._here = np.arange(len(piece.nodes))
         if self._border >= piece.weight:
@@ -274,7 +275,7 @@ class _Cut:
     def histogram(self) -> NDArray[np.int64]:
         """Numbers and weights of the candidates of this process, by their next bits."""
         axis, shift = self.rounds.pop(0)
-        # differences wrap around, and are right without a sign
+        # differences may overflow, and are right as unsigned numbers
         above = (self._piece.keys[axis, self._here] - self._least[axis]).view(np.uint64)
         bits = (above >> np.uint64(shift)) & np.uint64(2**_BITS - 1)
         self._bits = bits.astype(np.intp)
@@ -285,7 +286,7 @@ class _Cut:
         return np.stack([counts, weights.astype(np.int64)])
 
     def narrow(self, histogram: NDArray[np.int64]) -> None:
-        """Go on with the candidates that the border goes through, by those of all processes."""
+        """Keep the candidates at the border, given the histogram of all processes."""
         counts, weights = histogram[0], histogram[-1]
         ends = np.cumsum(weights)
         through = int(np.searchsorted(ends, self._border, side="right"))
@@ -297,29 +298,29 @@ class _Cut:
 
     @property
     def left(self) -> NDArray[np.int64]:
-        """Weights of candidates that are all in one place."""
+        """Weights of the remaining candidates, whose coordinates are equal."""
         if self._piece.weights is None:
             return np.ones(len(self._here), np.int64)
         return self._piece.weights[self._here]
 
     def by_number(self, ahead: int) -> None:
-        """Let numbers decide between these, of which so much weight is on processes ahead."""
+        """Order these by number; `ahead` is their weight on processes of lower rank."""
         own = self.left
         self._ahead[self._here] = 2 * (ahead + np.cumsum(own)) - own <= 2 * self._border
 
     def halves(self) -> tuple[_Piece, _Piece]:
-        """What is in front and what is behind."""
+        """The pieces in front of the cut and behind it."""
         piece, middle = self._piece, self._middle
         front = piece.where(self._ahead, piece.first, middle)
         return front, piece.where(~self._ahead, middle, piece.last)
 
 
 def _in_front(sides: NDArray[np.float64], n_parts: int) -> int:
-    """How many parts of a box are to be in front of the first cut, across its longest side.
+    """Number of parts of a box in front of the first cut, across its longest side.
 
-    About half of them; of 8 parts in a square 3, since three rows make better parts than two or
-    four. Rows are as wide as the cells of a grid of so many cubes, which leaves out sides that are
-    shorter than these.
+    About half of them; 3 of 8 parts in a square, since three rows make better parts than two or
+    four. Rows are as wide as the cells of a grid of as many cubes as parts, without the sides that
+    are shorter than a cell.
     """
     ratios = np.sort(sides / sides.max())[::-1] if 0 < sides.max() < np.inf else np.ones(1)
     while True:
@@ -332,7 +333,7 @@ def _in_front(sides: NDArray[np.float64], n_parts: int) -> int:
 
 
 def _agree_on(comm: Communicator, d: int, n_parts: int, has_weights: bool) -> None:
-    """Refuse what differs from process to process."""
+    """Raise an error if arguments differ between processes."""
     mine = [d, n_parts, int(has_weights)]
     largest = comm.agree("partition", None, [*mine, *(-number for number in mine)]).tolist()
     most, least = largest[:3], [-number for number in largest[3:]]
@@ -352,13 +353,13 @@ def _as_integers(weights: NDArray[np.float64], count: int, comm: Communicator) -
 
 
 def _ordered(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Integers that are ordered as numbers are."""
+    """Integers in the order of numbers."""
     bits = numbers.view(np.int64)
     return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
 
 
 def _numbers(keys: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The numbers of such integers."""
+    """Inverse of `_ordered`."""
     return (keys ^ ((keys >> 63) & np.int64(2**63 - 1))).view(np.float64)
 
 
@@ -382,7 +383,7 @@ def _metis(
         raise ImportError(
             "partition: method 'metis' needs pymetis (pip install pymetis)"
         ) from error
-    if n_parts == 1 or n <= n_parts:  # which METIS does not do well
+    if n_parts == 1 or n <= n_parts:  # METIS does not do this well
         return np.arange(n, dtype=np.int32) * np.int32(n_parts > 1)
     work = None
     if weights is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which rows travel: the plan of an exchange, made of what processes ask each other for."""
+"""Plans of exchanges of rows, made from the requests of processes."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ __all__ = [
 Ids: TypeAlias = NDArray[np.int64]
 """Global numbers of nodes."""
 Owners: TypeAlias = Callable[[Ids], Ids]
-"""A collective function that tells the owners of nodes, -1 where there is none."""
+"""A collective function that returns the owners of nodes, -1 for nodes without one."""
 
 
 class Plan(NamedTuple):
-    """What this process sends and receives in an exchange; one message a neighbour."""
+    """Rows that this process sends and receives in an exchange, one message a neighbour."""
 
     neighbours: tuple[int, ...]
     """Ranks of the processes that rows go to or come from."""
     send_rows: Ids
-    """Own rows that others need, in the order of their ranks, (n_send,)."""
+    """Own rows that others need, in the order of the others' ranks, (n_send,)."""
     send_ends: tuple[int, ...]
-    """Where in `send_rows` each neighbour's begin, and the end."""
+    """First entry of `send_rows` for each neighbour, and the end."""
     receive_ends: tuple[int, ...]
-    """Where in the halo each neighbour's begin, and the end."""
+    """First row of the halo from each neighbour, and the end."""
     number: int
-    """Which of the plans of its communicator this is."""
+    """Number of the plan among those of its communicator."""
 
     @property
     def n_send(self) -> int:
@@ -43,11 +43,11 @@ class Plan(NamedTuple):
 
     @property
     def n_halo(self) -> int:
-        """Number of rows that it receives."""
+        """Number of rows that this process receives."""
         return self.receive_ends[-1]
 
     def start(self, comm: Communicator, rows: Any, back: bool, empty: Any) -> Ticket:
-        """Send rows to where they are needed; or, back, what was made of them to their owners.
+        """Start sending rows to processes that need them or, back, the halo's to their owners.
 
         Parameters
         ----------
@@ -56,7 +56,7 @@ class Plan(NamedTuple):
             Contiguous.
         back : bool
         empty : callable
-            Makes memory for the rows to be received, from their number.
+            Function of a number of rows that makes memory for received rows.
         """
         ends = self.send_ends, self.receive_ends
         out_ends, in_ends = ends[::-1] if back else ends
@@ -72,12 +72,12 @@ class Plan(NamedTuple):
         return list(zip(self.neighbours, ends, ends[1:], strict=False))
 
     def send_parts(self) -> list[tuple[slice, Ids]]:
-        """A neighbour's rows among those sent, and the own rows that they are."""
+        """For each neighbour, the slice of the sent rows, and their numbers among own rows."""
         return [(slice(a, b), self.send_rows[a:b]) for _, a, b in self._parts(self.send_ends)]
 
 
 class Ticket:
-    """Rows on their way."""
+    """Exchange of rows in progress."""
 
     def __init__(self, sent: Any, received: Any, pending: Pending) -> None:
         self._sent = sent  # whose memory has to stay
@@ -85,7 +85,7 @@ class Ticket:
         self._pending = pending
 
     def wait(self) -> Any:
-        """The rows that have come."""
+        """Wait for the rows and return them."""
         self._pending.wait()
         self._sent = None
         return self._received
@@ -94,19 +94,19 @@ class Ticket:
 def plan_of(
     comm: Communicator, doing: str, owned: Ids, needed: Ids, owners: Owners
 ) -> tuple[Plan, Ids]:
-    """Plan of an exchange, in which every process asks the owners for what it needs.
+    """Plan of an exchange, for which every process asks the owners for the rows that it needs.
 
     Parameters
     ----------
     comm : Communicator
     doing : str
-        What is done, for errors.
+        Name of the operation, for errors.
     owned : array of int64
         Nodes whose rows this process has, in their order.
     needed : array of int64
         Nodes of others whose rows it needs, each once, in ascending order.
     owners : callable
-        Tells their owners.
+        Function that returns their owners.
 
     Returns
     -------
@@ -140,14 +140,14 @@ def plan_of(
 
 
 def edges_of(offsets: Ids, rows: Ids) -> tuple[Ids, Ids]:
-    """Offsets of some of the rows, in their order, and the places of their edges."""
+    """Offsets of some rows, in their order, and positions of their edges."""
     degree = np.diff(offsets)[rows]
     ends = np.concatenate([[0], np.cumsum(degree)])
     return ends, np.repeat(offsets[:-1][rows] - ends[:-1], degree) + np.arange(ends[-1])
 
 
 def positions(owned: Ids, nodes: Ids) -> Ids:
-    """Where in `owned` nodes stand; -1 where they do not."""
+    """Positions of nodes in `owned`; -1 for nodes not in it."""
     if owned.size == 0 or nodes.size == 0:
         return np.full(nodes.size, -1)
     first = int(owned[0])
@@ -173,10 +173,10 @@ def in_blocks(first: Sequence[int] | Ids) -> Owners:
 
 
 def by_directory(comm: Communicator, doing: str, owned: Ids) -> Owners:
-    """Owners of nodes in any order, as a directory that is spread over the processes tells them.
+    """Owners of nodes in any order, by a directory that is distributed over the processes.
 
-    The directory's part of a process is a block of numbers, and it has as many entries as there are
-    nodes in it: nobody ever has all.
+    The part of the directory on a process covers a block of numbers, with one entry for every node
+    in it: no process ever has all.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def by_directory(comm: Communicator, doing: str, owned: Ids) -> Owners:
 
 
 def _by_block(nodes: Ids, block: int, size: int) -> tuple[list[Ids], Ids]:
-    """Nodes for every process of a directory, and where they stood."""
+    """Nodes for every process of a directory, and their original positions."""
     part = np.clip(nodes // block, 0, size - 1)
     order = np.argsort(part, kind="stable")
     counts = np.bincount(part, minlength=size)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Near points, where every process has some of all points.
+"""Graphs of near points that are distributed over processes.
 
-A process tells the others the boxes that its points lie in, and gets from them the points that are
-within the radius of these boxes: no more of them, and once.
+A process sends the others the boxes that contain its points, and gets from them exactly the points
+that are within the radius of these boxes, each once.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ __all__ = ["FromPoints"]
 G = TypeVar("G", bound="FromPoints")
 
 _BOXES = 32
-"""That the points of a process lie in: most of them are small beside the whole."""
+"""Number of boxes around the points of a process, most of which are small compared with the
+whole."""
 
 
 class FromPoints:
-    """What makes graphs of points; part of `DistributedGraph`."""
+    """Constructor of graphs from points; base of `DistributedGraph`."""
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # what `DistributedGraph` has
+    if TYPE_CHECKING:  # attributes of `DistributedGraph`
 
         @classmethod
         def _of_blocks(
@@ -102,10 +103,11 @@ class FromPoints:
         Parameters
         ----------
         x_own : array of float, (n_own, d)
-            Coordinates of this process's sources, which are its destinations as well. Points that
-            are near each other are best on the same process, as `partition` has them.
+            Coordinates of this process' sources, which are its destinations as well. Points that
+            are near each other should be on the same process, as `partition` distributes them.
         radius : float or list of float
-            Largest Euclidean distance, inclusive. Of a list, points are sent once, for the largest.
+            Largest Euclidean distance, inclusive. For a list, points are sent once, for the
+            largest.
         comm : optional
             As for `communicator`.
         x_dst : array of float, (n_dst, d), optional
@@ -118,7 +120,7 @@ class FromPoints:
         Returns
         -------
         DistributedGraph or list of DistributedGraph
-            Of a list of radii, a graph each. Its rows are in an order of their own:
+            One graph for each radius of a list. Its rows are in an order of their own:
             ``x_own[dg.order]`` are the coordinates of its points; with `x_dst`, this is the order
             of destinations, and sources keep theirs.
 
@@ -127,7 +129,7 @@ class FromPoints:
         ValueError, TypeError
             As for `Graph.radius`, on all processes.
         RuntimeError
-            Other arguments than on another process.
+            Arguments differ between processes.
 
         See Also
         --------
@@ -136,13 +138,13 @@ class FromPoints:
 
         Notes
         -----
-        Every process tells the others some boxes that its destinations lie in, and sends to each
-        the sources within the radius of its boxes. With an endless radius these are all. Then it
-        looks for neighbours among its own points and those that came, by the formula of
-        `neighbors`, and asks for the rows that turned out to be sources of its edges.
+        Every process sends the others some boxes that contain its destinations, and sends to each
+        the sources within the radius of its boxes; with an infinite radius these are all. Then it
+        searches its own and the received points, by the formula of `neighbors`, and requests the
+        rows that are sources of its edges.
 
-        A batch is not among the arguments: points of several items are kept apart by one more
-        coordinate, the number of the item times more than `radius`, without changing distances.
+        There is no argument for a batch: give points of several items one more coordinate, the
+        number of the item times more than `radius`, which changes no distance within an item.
 
         Examples
         --------
@@ -193,19 +195,19 @@ class FromPoints:
 
 
 def _first_numbers(comm: Communicator, n: int) -> Ids:
-    """The first point of every process, and the number of all."""
+    """Number of the first point of every process, and the number of all points."""
     return np.concatenate([[0], np.cumsum(comm.all_gather(np.array([n]))[:, 0])])
 
 
 def _on_host(points: Any) -> Any:
-    """Points in the memory of the CPU: where the graph is made."""
+    """Points in the memory of the CPU, where the graph is made."""
     if not hasattr(points, "__cuda_array_interface__"):
         return points
     return points.get() if hasattr(points, "get") else points.detach().cpu().numpy()
 
 
 def _inside(search: Search, name: str, points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Points in the periodic box."""
+    """Points moved into the periodic box."""
     if not np.isfinite(points).all():
         raise ValueError(f"{search.operator}: {name} has entries that are not finite")
     return np.ascontiguousarray(_wrapped(points, search.box))
@@ -218,16 +220,16 @@ def _wrapped(points: NDArray[np.float64], box: NDArray[np.float64]) -> NDArray[n
         return points
     inside = points.copy()
     inside[:, axes] %= box[axes]
-    # a tiny negative number becomes the period itself
+    # a tiny negative number rounds to the period itself
     inside[:, axes] = np.where(inside[:, axes] < box[axes], inside[:, axes], 0)
     return inside
 
 
 def _search(search: Search, wanted: Wanted, numbers: Ids, first: int) -> list[tuple[Ids, Ids]]:
-    """First edges, and sources by their global numbers, in the order of which they are.
+    """Offsets of the edges, and sources by their global numbers, in ascending order.
 
-    Candidates stand in that order, too, so that among equals the same ones are chosen as by one
-    process; where chance decides, it has to be given these numbers.
+    Candidates are in that order, too, so that among equals the same ones are chosen as on one
+    process; random choices use the global numbers.
     """
     radii, most, seed = wanted
     found = neighbors_cpu.within(search, radii, most if seed is None else None, None)
@@ -244,7 +246,7 @@ def _search(search: Search, wanted: Wanted, numbers: Ids, first: int) -> list[tu
 
 
 def _chosen(i: NDArray[np.int64], j: NDArray[np.int64], most: int, seed: int) -> NDArray[np.bool_]:
-    """Which pairs are those of every destination i whose hashes of (seed, i, j) are smallest."""
+    """Mask of the pairs with the smallest hashes of (seed, i, j) for every destination i."""
     order = np.lexsort((_hash(seed, i, j), i))
     rows = i[order]
     first = np.searchsorted(rows, rows)
@@ -254,7 +256,7 @@ def _chosen(i: NDArray[np.int64], j: NDArray[np.int64], most: int, seed: int) ->
 
 
 def _hash(seed: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Number j of the sequence that SplitMix64 makes of number i of that of the seed.
+    """Number j of the SplitMix64 sequence that starts from number i of that of the seed.
 
     One sequence has no number twice, so that two sources of a destination never have the same.
     """
@@ -264,7 +266,7 @@ def _hash(seed: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.u
 def _split_mix(
     seed: NDArray[np.uint64] | np.uint64, number: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """As in fortran/core/split_mix.h, which names the source."""
+    """SplitMix64, as in fortran/core/split_mix.h, which names the source."""
     with np.errstate(over="ignore"):
         z = seed + (number.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -273,7 +275,7 @@ def _split_mix(
     return mixed
 
 
-# ---- which points others need ----
+# ---- points that others need ----
 
 
 def _messages(
@@ -290,9 +292,9 @@ def _messages(
     ----------
     points : array, (n, d)
     parts : list of array
-        Rows of points in each of our boxes.
+        Rows of points in each own box.
     around : array, (n_boxes, 2, d)
-        These boxes.
+        Own boxes.
     theirs : list of array, (n_boxes, 2, d)
         Boxes of every process; none of this one.
     period : array, (d,)
@@ -319,7 +321,7 @@ def _candidates(
     rank: int,
     first: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Own points and those of others in the order of their global numbers, and these."""
+    """Own and received points in the order of their global numbers, and these numbers."""
     points, numbers = [], []
     for other, message in enumerate(received):
         table = message.reshape(-1, 1 + own.shape[1])
@@ -372,6 +374,6 @@ def _squares(
 
 
 def _to_image(offset: NDArray[np.float64], length: float) -> NDArray[np.float64]:
-    """How far the nearest image is along an axis; on one side of 0, least at an end."""
+    """Offset to the nearest image along an axis; on one side of 0, least at an end."""
     distance = np.abs(offset)
     return np.where(distance > 0.5 * length, length - distance, distance) if length else distance

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Rows of arrays, brought to the processes that own them."""
+"""Exchange of rows of arrays according to new owners."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["redistribute"]
 def redistribute(comm: Any, owner: ArrayLike, *arrays: ArrayLike) -> tuple[NDArray[Any], ...]:
     """Send rows of arrays to the processes that own them.
 
-    With `partition` this brings a mesh, of which every process has read some rows, to where it
-    belongs; nobody ever has all of it.
+    With `partition` this distributes a mesh, of which every process has read some rows; no process
+    ever has all of it.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def redistribute(comm: Any, owner: ArrayLike, *arrays: ArrayLike) -> tuple[NDArr
     owner : array of int, (n,)
         Rank of the process that is to have each of this process's rows.
     *arrays : array, (n, ...)
-        Of the same types and shapes of a row on all processes.
+        Arrays whose rows have the same types and shapes on all processes.
 
     Returns
     -------
@@ -36,13 +36,13 @@ def redistribute(comm: Any, owner: ArrayLike, *arrays: ArrayLike) -> tuple[NDArr
     Raises
     ------
     ValueError, TypeError, IndexError
-        On all processes: arrays of another length, no process of a rank, objects.
+        Arrays of another length, a rank without a process, objects. On all processes.
     RuntimeError
         Rows differ in type or shape from process to process.
 
     See Also
     --------
-    partition : who owns what.
+    partition : owners of nodes.
 
     Examples
     --------

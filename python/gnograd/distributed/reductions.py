@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Sums over all processes, of what each has its part of."""
+"""Sums over all processes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["front_of", "mean", "norm", "packed", "sum", "sum_gradients", "total_
 
 
 _FRONTS = {"torch": "gnograd.torch.distributed", "gnograd": "gnograd.autodiff.distributed"}
-"""By the packages of their arrays. These build on this module, and come when an array does."""
+"""Modules by the packages of their arrays. They import this module, so they are imported on use."""
 
 
 def front_of(value: Any) -> ModuleType | None:
-    """The module that does this for tensors, or for arrays on a tape; None for NumPy's."""
+    """Module with these functions for tensors or arrays on a tape; None for NumPy arrays."""
     packages = {base.__module__.partition(".")[0] for base in type(value).__mro__}
     name = next((name for package, name in _FRONTS.items() if package in packages), None)
     return None if name is None else importlib.import_module(name)
@@ -58,7 +58,7 @@ def norm(comm: Communicator, rows: Any) -> Any:
 
 
 def sum_gradients(comm: Communicator, gradients: Any) -> Any:
-    """Gradients of what all processes have alike, by all of them.
+    """Sum gradients of parameters that all processes have alike.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def sum_gradients(comm: Communicator, gradients: Any) -> Any:
     Raises
     ------
     TypeError, ValueError
-        What is given is none of these. On all processes.
+        The argument is none of these. On all processes.
     RuntimeError
         Processes give arrays of different shapes.
 
@@ -120,7 +120,7 @@ def packed(
     empty_like: Any,
     error: Exception | None = None,
 ) -> list[Any]:
-    """Sums of arrays over the processes, all of one type in one vector; or an error, on all."""
+    """Sums of arrays over the processes, in one vector a type; errors are raised on all."""
     shown = ", ".join("None" if g is None else f"{g.dtype}{list(g.shape)}" for g in arrays)
     comm.agree(f"sum_gradients({shown})", error)
     sums = list(arrays)
@@ -153,7 +153,7 @@ def _numbers(doing: str, value: Any) -> NDArray[Any]:
 
 
 def _agreed(comm: Communicator, doing: str, value: Any, n_own_axes: int = 0) -> NDArray[Any]:
-    """Numbers of one type on all processes, and of one shape but for the first axes."""
+    """Array whose type, and shape but for the first axes, agree on all processes."""
     error: Exception | None = None
     array = np.empty(0)
     try:

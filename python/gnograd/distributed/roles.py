@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which arrays of an operator are cut by a partition of its graph, and along which axis."""
+"""Roles of arrays: their rows, if any, that a partition of the graph divides."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ __all__ = ["Role", "agree_on_rows", "role_of"]
 
 
 class Role(NamedTuple):
-    """What the rows of an array belong to."""
+    """Kind and axis of the rows of an array."""
 
     of: str
-    """``n_src``, ``n_dst``, ``n_edges``; or nothing, if every process has the same array."""
+    """Kind of the rows: ``n_src``, ``n_dst``, ``n_edges``; empty if all processes have the same
+    array."""
     axis: int
     """Axis of the rows, counted from the end."""
 
 
 def role_of(spec: str) -> Role:
-    """What the rows of an array of this shape belong to."""
+    """Role of an array of this shape."""
     dims = parse(spec).dims
     for name in ("n_src", "n_dst", "n_edges"):
         if name in dims:
@@ -35,17 +36,17 @@ def role_of(spec: str) -> Role:
 def agree_on_rows(
     comm: Communicator, operator: str, doing: str, error: Exception | None, found: NDArray[Any]
 ) -> NDArray[np.int64]:
-    """Which inputs' rows have to travel, as all processes see it.
+    """Agree on the inputs whose rows have to travel.
 
     Parameters
     ----------
     comm, doing, error
         As for `Communicator.agree`.
     operator : str
-        For the message.
+        Name for the message.
     found : array of int64, (2, ...)
-        Of every input, what this process can tell: 1 where it has to get rows of a halo; 1 where it
-        was given them. A process without a halo can tell neither.
+        For every input, 1 if this process has to get rows of the halo; then 1 if these were given.
+        A process without a halo sets neither.
 
     Returns
     -------
@@ -54,7 +55,7 @@ def agree_on_rows(
     Raises
     ------
     ValueError
-        An input has these rows on some processes, and on others not.
+        An input has these rows on some processes only.
     """
     needed, given = comm.agree(doing, error, found.ravel()).reshape(found.shape)
     if (needed & given).any():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Parts of a graph in one process: threads that stand for processes."""
+"""Threads in place of processes, for parts of a graph in one process."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _Queue: TypeAlias = "SimpleQueue[NDArray[np.uint8] | None]"
 
 
 def in_threads(size: int, work: Callable[[Communicator], T]) -> list[T]:
-    """Do what so many processes would do together, each in a thread of this one.
+    """Run the work of `size` processes in threads of this one.
 
     Parameters
     ----------
     size : int
     work : callable
-        Gets the communicator of its process.
+        Function of the communicator of its process.
 
     Returns
     -------
     list
-        What it gave, by rank.
+        Results by rank.
 
     Raises
     ------
     Exception
-        That of the first process that has one.
+        Exception of the first thread that has one.
     """
     shared = _Shared(size)
     results: list[Any] = [None] * size
@@ -62,16 +62,16 @@ def in_threads(size: int, work: Callable[[Communicator], T]) -> list[T]:
 
 
 class _Shared:
-    """What the threads of a group have in common."""
+    """Shared state of the threads of a group."""
 
     def __init__(self, size: int) -> None:
         self.barrier = threading.Barrier(size)
         self.told: list[Any] = [None] * size
         self.mail: list[list[_Queue]] = [[SimpleQueue() for _ in self.told] for _ in self.told]
-        """By sender and receiver."""
+        """Queues by sender and receiver."""
 
     def fail(self, rank: int) -> None:
-        """Have nobody wait for a thread that has ended by an error."""
+        """Wake all threads that wait for one that has ended by an error."""
         self.barrier.abort()
         for queue in self.mail[rank]:
             queue.put(None)
@@ -101,7 +101,7 @@ class _Thread(Communicator):
         self._shared.fail(self.rank)
 
     def _told(self, value: Any) -> list[Any]:
-        """What all threads tell."""
+        """Values of all threads."""
         self._shared.told[self.rank] = value
         self._shared.barrier.wait()
         every = list(self._shared.told)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Messages by torch.distributed: gloo, nccl and whatever else has point-to-point messages."""
+"""Messages by torch.distributed: gloo, nccl and other backends with point-to-point messages."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _known: weakref.WeakKeyDictionary[Any, TorchDistributed] = weakref.WeakKeyDictio
 class TorchDistributed(Communicator):
     """Processes of a process group.
 
-    Numbers that the host looks at go through gloo, features through the group itself. Groups are
-    torch.distributed's: one that is kept when that has ended may abort the program at its exit.
+    Numbers that the host reads go through gloo, features through the group itself. Groups belong to
+    torch.distributed: one kept after its end may abort the program at its exit.
     """
 
     def __init__(self, group: dist.ProcessGroup) -> None:
@@ -37,7 +37,7 @@ class TorchDistributed(Communicator):
 
     @classmethod
     def of(cls, group: dist.ProcessGroup | None) -> TorchDistributed:
-        """That of a process group, the default one if None; always the same one."""
+        """Communicator for a process group, the default one if None; made once."""
         group = dist.group.WORLD if group is None else group
         if group is None:
             raise RuntimeError("communicator: torch.distributed is not initialised")
@@ -52,7 +52,7 @@ class TorchDistributed(Communicator):
 
     @property
     def _control(self) -> dist.ProcessGroup:
-        """The group for numbers that the host looks at."""
+        """The group for numbers that the host reads."""
         return _there(self._groups[1])
 
     def _maximum(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -71,7 +71,7 @@ class TorchDistributed(Communicator):
         return found
 
     def start(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
-        """As `Communicator.start`."""
+        """Implement `Communicator.start`."""
         messages = [self._message(dist.irecv, *each) for each in receives]
         messages += [self._message(dist.isend, *each) for each in sends]
         return _Works(messages, dist.batch_isend_irecv(messages) if messages else [])
@@ -83,7 +83,7 @@ class TorchDistributed(Communicator):
         return dist.P2POp(direction, tensor, self._ranks[rank], group)
 
     def abort(self) -> None:
-        """As `Communicator.abort`."""
+        """Implement `Communicator.abort`."""
         os._exit(1)  # the launcher sees it, and ends the others
 
 

@@ -2,9 +2,8 @@
 """Any gnograd operator as a JAX function.
 
 Each of the four faces is a JAX primitive. There is a fifth, `curve`: the second derivative along
-two tangents, ``d2 f(x)[s, t]``. No kernel computes it, but it is what forward over forward mode
-asks of an operator, and its transpose is hvp; so reverse over forward mode works too. With it
-the rules are closed::
+two tangents, ``d2 f(x)[s, t]``. No kernel computes it, but forward over forward mode needs it, and
+its transpose is hvp; so reverse over forward mode works too. With it the rules are closed::
 
     forward(x)        jvp: jvp(x, dx)
     jvp(x, t)         jvp: jvp(x, dt) + curve(x, t, dx)         transpose by t: vjp(x, c)
@@ -104,7 +103,7 @@ def _array(op: Function[Any, Any], name: str, value: Any) -> Any:
 
 
 def _with_halo(graph: DistributedGraph, task: Task, operands: list[Any]) -> list[Any]:
-    """Operands with the rows of other devices, where they have rows of sources."""
+    """Operands with the rows of the halo appended where their rows belong to sources."""
     if task.op.hops > 1:
         raise NotImplementedError(
             f"{task.op.name}: on a DistributedGraph of JAX there is no halo of edges"
@@ -121,7 +120,7 @@ def _with_halo(graph: DistributedGraph, task: Task, operands: list[Any]) -> list
 
 
 def _check_type(op: Function[Any, Any], inputs: Sequence[Any]) -> None:
-    """Check that there are kernels for types like those of the inputs."""
+    """Raise an error if there are no kernels for the dtypes of the inputs."""
     known = list(cpu.SUFFIXES)
     if jax.default_backend() != "cpu":
         known += ["float16", "bfloat16"]
@@ -132,7 +131,7 @@ def _check_type(op: Function[Any, Any], inputs: Sequence[Any]) -> None:
 
 
 def _integers(label: str, array: Any, dtype: str) -> Any:
-    """The same numbers in the type that the operator needs, or in the largest that JAX has."""
+    """Convert integers to the dtype that the operator needs, or to the largest that JAX has."""
     if array is None:
         return None
     if not jnp.issubdtype(array.dtype, jnp.integer):
@@ -142,7 +141,7 @@ def _integers(label: str, array: Any, dtype: str) -> Any:
         return exact_integers(label, np.asarray(array), there)
     if np.can_cast(array.dtype, there):
         return array.astype(there)
-    # those that do not fit are refused where they are used: free rows may hold anything
+    # kernels report those that do not fit: free rows may hold anything
     limits, xp = np.iinfo(there), np if isinstance(array, np.ndarray | np.generic) else jnp
     least = max(limits.min, np.iinfo(array.dtype).min)
     return xp.clip(array, least, limits.max).astype(there)
@@ -166,14 +165,14 @@ def _primitive(face: str) -> Primitive:
 def _bind(
     task: Task, at: Parts, face: str, wrt: Sequence[bool] = (), keeps: bool = False
 ) -> list[Any]:
-    """Have a face computed, of the operator and with the static arguments of a task."""
+    """Bind the primitive of a face, for the operator and static arguments of a task."""
     bound = Task(task.op, task.static, face, Parts(*map(_there, at)), tuple(wrt), keeps)
     results: list[Any] = _PRIMITIVES[face].bind(*_vary_alike(_flat(at)), task=bound)
     return results
 
 
 def _vary_alike(operands: list[Any]) -> list[Any]:
-    """In `jax.shard_map`, have all operands differ along the axes along which one of them does."""
+    """In `jax.shard_map`, mark all operands as varying along the axes along which any varies."""
     own = [_axes(jax.typeof(x)) for x in operands]
     every = frozenset[Any]().union(*own)
     return [
@@ -190,14 +189,14 @@ def _vary(x: Any, axes: tuple[Any, ...]) -> Any:
 
 
 def _axes(aval: Any) -> frozenset[Any]:
-    """Axes of `jax.shard_map` along which an array differs."""
+    """Axes of `jax.shard_map` along which an array varies."""
     kind = getattr(aval, "manual_axis_type", None)
     axes: frozenset[Any] = getattr(aval, "vma", frozenset()) if kind is None else kind.varying
     return axes
 
 
 def _results(*operands: Any, task: Task) -> list[Any]:
-    """Shapes and dtypes of what a primitive gives."""
+    """Shapes and dtypes of the results of a primitive."""
     at = task.parts(operands)
     if task.face in ("vjp", "hvp"):
         wanted = zip(at.operands, task.wrt, strict=False)
@@ -230,7 +229,7 @@ def _lower(ctx: Any, *operands: Any, task: Task) -> Any:
 
 
 def _loop(arrays: Sequence[Any], dims: Sequence[Any], *, task: Task) -> tuple[Any, Any]:
-    """Batch by a loop: kernels are long compared with their calls."""
+    """Batching rule: a loop, since kernels take long compared with their calls."""
     batched = [dim is not None for dim in dims]
     rows = [jnp.moveaxis(a, dim, 0) for a, dim in zip(arrays, dims, strict=True) if dim is not None]
 
@@ -274,7 +273,7 @@ def _differentiate(
 def _differentiate_forward(
     at: Parts, along: Sequence[Any], task: Task
 ) -> tuple[list[Any], list[Any]]:
-    """Forward mode, which is what reverse mode is made of: with all that the vjp would like."""
+    """JVP rule of forward, which reverse mode uses too: it keeps what the vjp reads."""
     op = task.op
     differentiable = isinstance(op, Operator) and any(_there(along))
     values = _bind(task, at, "forward", keeps=task.keeps or differentiable)
@@ -293,7 +292,7 @@ def _transpose(cotangents: Sequence[Any], *args: Any, task: Task) -> list[Any]:
     asked = [ad.is_undefined_primal(x) for x in getattr(at, group)]
     gradients: Sequence[Any] = [None] * len(asked)
     if any(_there(given)):
-        if group == "cotangents":  # of vjp and hvp, whose own cotangents are those of gradients
+        if group == "cotangents":  # of vjp and hvp: their results are gradients
             along = spread(task.wrt, given)
             if task.face == "vjp":
                 gradients = _bind(task, at._replace(cotangents=(), tangents=along), "jvp")
@@ -302,7 +301,7 @@ def _transpose(cotangents: Sequence[Any], *args: Any, task: Task) -> list[Any]:
         elif task.face == "jvp":
             point = at._replace(cotangents=given, tangents=())
             gradients = spread(asked, _bind(task, point, "vjp", asked))
-        else:  # hvp and curve, symmetric in the two tangents
+        else:  # hvp and curve are symmetric in the two tangents
             if task.face == "hvp":
                 point = at._replace(tangents=spread(task.wrt, given))
             else:
@@ -328,7 +327,7 @@ def _there(values: Sequence[Any]) -> tuple[bool, ...]:
 
 
 def _flat(at: Parts) -> list[Any]:
-    """The arrays that are there, one after the other."""
+    """All arrays that are not None, in order."""
     return [array for group in at for array in group if array is not None]
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Graphs over the devices of one program: padded parts, and the exchange of their halos.
+"""Graphs distributed over the devices of one program: padded parts, and exchange of halos.
 
-Programs of JAX are the same on all devices, so parts have one size here: that of the largest. The
+Programs of JAX are the same on all devices, so all parts are padded to the size of the largest. The
 messages of an exchange go in rounds, in each of which a device sends to at most one other and
-receives from at most one. Who owns what, and who sends what, is planned by `gnograd.distributed`.
+receives from at most one. Ownership and messages are planned by `gnograd.distributed`.
 """
 
 from __future__ import annotations
@@ -30,42 +30,43 @@ Pair = tuple[int, int]
 
 
 class _Leaves(NamedTuple):
-    """Arrays of all devices, one behind the other; inside `jax.shard_map` those of this one."""
+    """Concatenated arrays of all devices; inside `jax.shard_map` those of this device."""
 
     local: Graph
     send_rows: Any
     """Own rows for every round, int32, (n_send,)."""
     halo_rows: Any
-    """Where among what all rounds bring each row of the halo is; n_send: nowhere, it is padding."""
+    """Position of each row of the halo among the received rows of all rounds; n_send for
+    padding."""
     src_ids: Any
-    """Global numbers of own sources, the number of all where there is none, int32, (n_src,)."""
+    """Global numbers of own sources, the number of all for padding, int32, (n_src,)."""
     dst_ids: Any
     edge_ids: Any
 
 
 class _Layout(NamedTuple):
-    """What a program is compiled for."""
+    """Static data of a distributed graph, for which a program is compiled."""
 
     sharding: NamedSharding
     axis: str
     rounds: tuple[tuple[Pair, ...], ...]
     ends: tuple[int, ...]
-    """Where the rows of every round begin in `_Leaves.send_rows`, and the end."""
+    """First row of every round in `_Leaves.send_rows`, and the end."""
     sizes: GraphSizes
-    """Rows of a device: of its own sources, destinations and edges, with padding."""
+    """Rows of a device: its own sources, destinations and edges, with padding."""
     n_halo: int
     whole: GraphSizes
-    """Rows of the whole graph."""
+    """Sizes of the whole graph."""
 
 
 class DistributedGraph:
     """A graph over the devices of a mesh, for functions under `jax.shard_map`.
 
-    What `gnograd.DistributedGraph` is to processes: destinations belong to devices, which have all
-    edges that end at them; sources that others own are a device's halo. Arrays have the rows of all
-    devices, one behind the other, each padded to the largest; `spec` shards them, and the graph, so
-    that inside `jax.shard_map` a device has its own. There the functions of `gnograd.jax` take it
-    where they take a graph, with rows that the device owns, and fetch those of the halo.
+    Counterpart of `gnograd.DistributedGraph` for devices: these own destinations, and have all
+    edges that end at them; sources that others own are a device's halo. Arrays are the concatenated
+    rows of all devices, each padded to the largest; `spec` shards them, and the graph, so that
+    inside `jax.shard_map` a device has its own rows. There the functions of `gnograd.jax` take it
+    in place of a graph, with the rows that the device owns, and fetch those of the halo.
 
     Make one by `from_global`.
 
@@ -81,11 +82,11 @@ class DistributedGraph:
 
     Notes
     -----
-    A pytree: an argument of `jax.jit` and `jax.shard_map`, which compile for its sizes and for who
-    sends to whom. Owners and plans are found on the host, where the whole graph has to be.
+    A pytree: an argument of `jax.jit` and `jax.shard_map`, which compile for its sizes and its
+    pattern of messages. The plans are made on the host, which needs the whole graph.
 
-    The rows of padding, and edges of padding, change no row that is there, and derivatives to them
-    are 0; but a sum over all rows has them in it, for which there is `mask`.
+    Rows and edges of padding change no other row, and derivatives with respect to them are 0; but a
+    sum over all rows includes them: use `mask`.
 
     Examples
     --------
@@ -119,24 +120,24 @@ class DistributedGraph:
         owner_src: ArrayLike | None = None,
         axis: str | None = None,
     ) -> DistributedGraph:
-        """Parts of a graph, each on its device.
+        """Distribute a graph over the devices of a mesh.
 
         Parameters
         ----------
         graph : gnograd.Graph
             The whole graph.
         owner : array of int, (n_dst,)
-            Which device along the axis owns each destination.
+            Device, along the axis, that owns each destination.
         mesh : jax.sharding.Mesh
         owner_src : array of int, (n_src,), optional
-            The same of sources, where these are other nodes than the destinations.
+            Device that owns each source, if sources are other nodes than destinations.
         axis : str, optional
-            Axis of the mesh; needed where it has several.
+            Axis of the mesh; needed if it has several.
 
         Raises
         ------
         TypeError, ValueError
-            Arrays of another type or length; a device that there is not; no such axis.
+            Arrays of another type or length; a device or an axis that does not exist.
         """
         doing = "DistributedGraph.from_global"
         names = mesh.axis_names
@@ -151,11 +152,11 @@ class DistributedGraph:
         )
         return _padded(parts, graph.sizes, sharding, axis)
 
-    # ---- what it is ----
+    # ---- properties ----
 
     @property
     def spec(self) -> PartitionSpec:
-        """How `jax.shard_map` divides the graph, and arrays that have rows of all devices."""
+        """Specification with which `jax.shard_map` divides the graph and arrays of all devices."""
         return self._layout.sharding.spec
 
     @property
@@ -165,7 +166,7 @@ class DistributedGraph:
         Raises
         ------
         ValueError
-            Outside of `jax.shard_map`, where arrays are those of all devices.
+            This is not inside `jax.shard_map`: arrays are those of all devices.
         """
         leaves = self._inside("local")
         return leaves.local
@@ -193,17 +194,17 @@ class DistributedGraph:
 
     @property
     def n_halo(self) -> int:
-        """Rows of the sources that it gets from others."""
+        """Rows of the halo: sources that a device gets from others."""
         return self._layout.n_halo
 
     @property
     def n_dst(self) -> int:
-        """Rows of the destinations that it owns."""
+        """Rows of the destinations that a device owns."""
         return self._layout.sizes.n_dst
 
     @property
     def n_edges(self) -> int:
-        """Rows of the edges that end at these."""
+        """Rows of the edges that end at the destinations of a device."""
         return self._layout.sizes.n_edges
 
     def __repr__(self) -> str:
@@ -216,14 +217,14 @@ class DistributedGraph:
     # ---- arrays of the whole graph, and of its parts ----
 
     def scatter(self, array: ArrayLike, rows: str = "src") -> jax.Array:
-        """Rows of the whole graph, each where its owner is, and zeros where there is padding.
+        """Move every row of the whole graph to its owner, and zeros to padding.
 
         Parameters
         ----------
         array : array, (n, ...)
-            In the order of the whole graph.
+            Rows in the order of the whole graph.
         rows : {"src", "dst", "edges"}
-            What its rows belong to.
+            Kind of its rows.
 
         Returns
         -------
@@ -240,7 +241,7 @@ class DistributedGraph:
         return jax.device_put(found, self._layout.sharding)
 
     def gather(self, array: jax.Array, rows: str = "src") -> jax.Array:
-        """Back again: an array in the order of the whole graph, (n, ...)."""
+        """Undo `scatter`: an array in the order of the whole graph, (n, ...)."""
         ids, n = self._ids("gather", rows)
         if array.ndim == 0 or array.shape[0] != ids.shape[0]:
             raise ValueError(
@@ -250,23 +251,23 @@ class DistributedGraph:
         return jnp.take(self._on_all(array), places, 0, mode="clip")
 
     def mask(self, rows: str = "src") -> jax.Array:
-        """Whether a row is no padding, bool; inside `jax.shard_map` and outside.
+        """True for every row that is not padding, bool; inside `jax.shard_map` and outside.
 
         Parameters
         ----------
         rows : {"src", "dst", "edges"}
-            What the rows belong to.
+            Kind of the rows.
         """
         ids, n = self._ids("mask", rows, anywhere=True)
         return ids < n
 
     def _on_all(self, array: jax.Array) -> jax.Array:
-        """The same array on every device."""
+        """Replicate an array on every device."""
         sharding = self._layout.sharding
         return jax.device_put(array, NamedSharding(sharding.mesh, PartitionSpec()))
 
     def _ids(self, method: str, rows: str, anywhere: bool = False) -> tuple[jax.Array, int]:
-        """Global numbers of some rows, and that of padding."""
+        """Global numbers of rows of one kind, and the number of padding."""
         kinds = "src", "dst", "edges"
         if rows not in kinds:
             raise ValueError(
@@ -281,7 +282,7 @@ class DistributedGraph:
         return ids, self._layout.whole[k]
 
     def _is_inside(self) -> bool:
-        """Whether this is, inside `jax.shard_map`, the part of one device."""
+        """True if this is the part of one device, inside `jax.shard_map`."""
         n = self._leaves.local.arrays.src_offsets.shape[0]
         return self.n_parts > 1 and n == self.n_own + self.n_halo + 1
 
@@ -296,7 +297,7 @@ class DistributedGraph:
     # ---- the exchange ----
 
     def extended(self, h: jax.Array, axis: int = 0) -> jax.Array:
-        """Own rows and behind them those of the halo, along an axis; see `halo`."""
+        """Own rows, followed by those of the halo, along an axis; see `halo`."""
         leaves, layout = self._inside("halo"), self._layout
         if not layout.n_halo:
             return h
@@ -311,7 +312,7 @@ class DistributedGraph:
 
 
 def halo(h_own: jax.Array, *, graph: DistributedGraph) -> jax.Array:
-    """Rows of the nodes that this device owns, and behind them those of its halo.
+    """Rows of the nodes that this device owns, followed by those of its halo.
 
     `gnograd.halo`, for functions under `jax.shard_map`. Linear, and differentiable any number of
     times by JAX's own rules.
@@ -330,7 +331,7 @@ def halo(h_own: jax.Array, *, graph: DistributedGraph) -> jax.Array:
     Raises
     ------
     TypeError, ValueError
-        No distributed graph, or that of all devices; features of another shape.
+        Not a distributed graph, or one outside `jax.shard_map`; features of another shape.
 
     Examples
     --------
@@ -357,7 +358,7 @@ def halo(h_own: jax.Array, *, graph: DistributedGraph) -> jax.Array:
     return graph.extended(h_own)
 
 
-# ---- how parts become one size ----
+# ---- padding of parts ----
 
 
 def _padded(
@@ -413,16 +414,16 @@ def _graph(part: parted.DistributedGraph, sizes: GraphSizes, n_halo: int) -> gno
 
 
 def _messages(part: parted.DistributedGraph, ends: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Neighbours that rows go to, or come from, and which rows these are."""
+    """Neighbours that rows go to, or come from, with the first row of each message and its end."""
     every = zip(part.neighbours, ends, ends[1:], strict=False)
     return [(rank, a, b) for rank, a, b in every if b > a]
 
 
 def _rounds(lengths: Mapping[Pair, int]) -> tuple[tuple[Pair, ...], ...]:
-    """Messages by round, in which none sends two and none receives two.
+    """Assign messages to rounds, in which no device sends two or receives two.
 
-    Colours of the edges of a bipartite graph, by the greedy rule: the longest first, so that those
-    of a round, which are padded to its longest, are alike.
+    An edge colouring of a bipartite graph by the greedy rule, the longest messages first, so that
+    those of a round, which are padded to its longest, have similar lengths.
     """
     rounds: list[dict[int, int]] = []
     for sender, receiver in sorted(lengths, key=lambda pair: (-lengths[pair], pair)):

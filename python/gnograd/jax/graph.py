@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Graphs as data of a program: pytrees whose leaves are the arrays of a graph.
 
-JAX has 64-bit integers only where it is told to. So those of a graph are pairs of 32-bit integers
-here, which is the same memory, and programs are the same with ``jax_enable_x64`` and without.
+JAX has 64-bit integers only with ``jax_enable_x64``. So those of a graph are pairs of 32-bit
+integers here, in the same memory, and programs are the same with and without that setting.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _NAMES = GraphArrays._fields
 _KEYS = [*map(jax.tree_util.GetAttrKey, (*_NAMES, "borders"))]
 _OPTIONAL = "edge_ids", "src_positions"
 _WIDE = GraphArrays(True, False, True, True, False, True, True)
-"""Which of the arrays have 64 bits."""
+"""Flags of the arrays that have 64 bits."""
 
 
 class Graph(OfArrays):
     """A graph as an argument of JAX programs: a pytree, whose leaves are JAX arrays.
 
-    What `gnograd.Graph` is for NumPy: functions of `gnograd.jax` take either. That one is a pytree
-    with the same leaves, too, and a program that is called with it sees a `gnograd.jax.Graph`. So
-    the two differ only for who compares the structures of pytrees: give `jax.lax.scan` and
-    `jax.lax.cond` this one.
+    Counterpart of `gnograd.Graph`, which has NumPy arrays: functions of `gnograd.jax` take either.
+    That one is a pytree with the same leaves, too, and a program that is called with it sees a
+    `gnograd.jax.Graph`. The two only differ where structures of pytrees are compared: pass this one
+    to `jax.lax.scan` and `jax.lax.cond`.
 
     `of` makes one; the constructor trusts its arrays.
 
@@ -45,14 +45,14 @@ class Graph(OfArrays):
         Edges by destination, and by source; 64-bit integers as pairs of 32-bit ones along the last
         axis.
     borders : Borders, optional
-        Of a batch: where its graphs begin, as arrays of int32.
+        First nodes and rows of the graphs of a batch, as arrays of int32.
 
     Notes
     -----
-    The numbers in the leaves are trusted: whoever changes them answers for what kernels read.
-    Graphs are made on the host, by `gnograd.Graph`; a program can neither make one nor give one
-    more edges. `gnograd.Graph.pad` makes room for them beforehand, so that graphs with more edges
-    and with fewer are arguments of the same program.
+    The numbers in the leaves are trusted: changing them can make kernels read invalid memory.
+    Graphs are made on the host, by `gnograd.Graph`; a program can neither make one nor add edges.
+    `gnograd.Graph.pad` makes room for edges beforehand, so that graphs with different numbers of
+    edges are arguments of the same program.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Graph(OfArrays):
 
     @classmethod
     def of(cls, graph: AnyGraph) -> Graph:
-        """The same graph as JAX arrays, which are made once, however often this is called.
+        """Convert a graph to JAX arrays, which are made once.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Graph(OfArrays):
 
     @property
     def edge_ids(self) -> jax.Array | None:
-        """Row of the edge arrays that every entry of `indices` uses, or None: its own."""
+        """Row of the edge arrays for every entry of `indices`; None if in the same order."""
         ids = self.arrays.edge_ids
         return None if ids is None else _whole(ids)
 
@@ -141,21 +141,21 @@ class Graph(OfArrays):
 
     @property
     def is_edge(self) -> jax.Array:
-        """Whether a row of the edge arrays belongs to an edge, bool, (n_edges,)."""
+        """True for every row of the edge arrays that belongs to an edge, bool, (n_edges,)."""
         return self._by_row(self.edge_ids, jnp.ones(self.n_edges, bool))
 
     @property
     def src(self) -> jax.Array:
-        """Source of every row of the edge arrays, (n_edges,); 0 where it belongs to no edge."""
+        """Source of every row of the edge arrays, (n_edges,); 0 if it belongs to no edge."""
         return self._by_row(self.edge_ids, self.indices)
 
     @property
     def dst(self) -> jax.Array:
-        """Destination of every row of the edge arrays, (n_edges,); 0 likewise."""
+        """Destination of every row of the edge arrays, (n_edges,); 0 if it belongs to no edge."""
         return self._by_row(_whole(self.arrays.src_edges), self.arrays.src_indices)
 
     def _by_row(self, rows: jax.Array | None, values: jax.Array) -> jax.Array:
-        """Values of edges in one of the two orders, by the rows of the edge arrays."""
+        """Bring values of edges in one of the two orders into the rows of the edge arrays."""
         there = jnp.arange(self.n_edges) < self.offsets[-1]
         if rows is None:
             return jnp.where(there, values, jnp.zeros_like(values))
@@ -193,7 +193,7 @@ def _copied(graph: gnograd.graph.Graph) -> Graph:
 
 
 def _restored(arrays: GraphArrays, borders: Borders | None) -> Graph:
-    """Graph that comes from outside, such as a file: checked where it has numbers."""
+    """Graph from an untrusted source, such as a file: checked if its arrays have values."""
     arrays = GraphArrays(*arrays)
     leaves = [x for x in (*arrays, *(borders or ())) if x is not None]
     if all(isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer) for x in leaves):
@@ -206,7 +206,7 @@ def _restored(arrays: GraphArrays, borders: Borders | None) -> Graph:
 
 
 def _numbers(array: Any, wide: bool) -> Any:
-    """An array of JAX's as kernels read it."""
+    """Array of JAX in the form that kernels read, with 64-bit integers."""
     if array is None:
         return None
     host = np.ascontiguousarray(array)
@@ -214,7 +214,7 @@ def _numbers(array: Any, wide: bool) -> Any:
 
 
 def check(operator: str, arrays: GraphArrays) -> None:
-    """Raise an error for arrays that are not those of one graph."""
+    """Raise an error unless dtypes and shapes are those of the arrays of one graph."""
     for name, array, wide in zip(_NAMES, arrays, _WIDE, strict=True):
         if array is None and name in _OPTIONAL:
             continue
@@ -235,7 +235,7 @@ def check(operator: str, arrays: GraphArrays) -> None:
 
 
 def words(array: Any) -> Any:
-    """An array as JAX gets it: 64-bit integers are pairs of 32-bit ones."""
+    """View 64-bit integers as pairs of 32-bit ones, for JAX."""
     if array is None or array.itemsize != 8:
         return array
     return array.view(np.int32).reshape(-1, 2)
@@ -246,7 +246,7 @@ def _put(array: Any) -> jax.Array | None:
 
 
 def _whole(pairs: jax.Array) -> jax.Array:
-    """The 64-bit integers of pairs; where JAX has none, their lower halves."""
+    """The 64-bit integers of pairs; their lower halves if JAX has no 64-bit integers."""
     if jax.dtypes.canonicalize_dtype(np.int64) == np.int64:
         return jax.lax.bitcast_convert_type(pairs, jnp.int64)
     return pairs[..., 0]

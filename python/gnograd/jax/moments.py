@@ -25,7 +25,7 @@ def neighborhood_moments(x: Any, graph: Any, destinations: Any = None) -> Neighb
     Returns
     -------
     NeighborhoodMoments
-        Of JAX arrays, differentiable by the positions; see `gnograd.torch.neighborhood_moments`.
+        JAX arrays, differentiable by the positions; see `gnograd.torch.neighborhood_moments`.
     """
     y = positions_of_destinations(x, graph, destinations)
     moments = functional.offset_moments(x, y, graph=graph)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What XLA is to do: one face of one operator, on the buffers of a call.
+"""Tasks of XLA: one face of one operator, on the buffers of a call.
 
-A program has a task as text: names, numbers and which arrays there are. Sizes are those of the
-buffers, and graphs are among these, so the same text serves all of them, in any process that has
-imported `gnograd.jax`: programs may be kept in files, and come back.
+A program stores a task as text: names, numbers and flags of present arrays. Sizes are those of the
+buffers, which include the arrays of graphs, so one text serves all sizes, in any process that has
+imported `gnograd.jax`: programs may be stored in files and loaded again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gnograd.shapes import Shape
 __all__ = ["TARGET", "Parts", "Task", "know"]
 
 TARGET = "gnograd"
-"""What XLA calls, on the CPU and on CUDA; its one attribute is the text of the task."""
+"""Name of XLA's target, on the CPU and on CUDA; its only attribute is the text of the task."""
 
 Mask = tuple[bool, ...]
 
@@ -44,27 +44,27 @@ class Parts(NamedTuple):
     operands: Sequence[Any]
     """The inputs of the operator, its static arguments that are arrays, the arrays of the graph."""
     cotangents: Sequence[Any] = ()
-    """One an output"""
+    """One for each output"""
     tangents: Sequence[Any] = ()
-    """One an input"""
+    """One for each input"""
     others: Sequence[Any] = ()
-    """A second tangent, one an input"""
+    """Second tangents, one for each input"""
     saved: Sequence[Any] = ()
-    """What forward kept for the vjp, one for all that is declared"""
+    """Arrays that forward saved for the vjp, one for each declared name"""
 
 
 _NOTHING = Parts(())
 
 
 class _Shaped(NamedTuple):
-    """What stands for a static array where only its shape is asked for; sizes may be open."""
+    """Stand-in for a static array whose shape alone is needed; sizes may be symbolic."""
 
     shape: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Task:
-    """One face of an operator; equal where all of it is.
+    """One face of an operator with its static arguments; compares by value.
 
     Attributes
     ----------
@@ -73,11 +73,11 @@ class Task:
         Static arguments that are neither arrays nor graphs; hashable.
     face : {"forward", "jvp", "vjp", "hvp", "curve"}
     there : Parts of tuple of bool
-        Which arrays it takes.
+        Flags of the arrays that are present.
     wrt : tuple of bool
-        For which inputs it gives gradients, for those faces that do.
+        Flags of the inputs whose gradients are results, for vjp and hvp.
     keeps : bool
-        Whether forward gives what is saved, besides the outputs.
+        True if forward returns the saved arrays, besides the outputs.
     """
 
     op: Function[Any, Any]
@@ -92,7 +92,7 @@ class Task:
 
     @functools.cached_property
     def text(self) -> str:
-        """The task as a program has it."""
+        """The task as text, for programs."""
         return json.dumps(
             {
                 "operator": self.op.name,
@@ -109,7 +109,7 @@ class Task:
     @staticmethod
     @functools.lru_cache(maxsize=1024)
     def read(text: bytes) -> Task:
-        """The task of a program."""
+        """Make the task from the text in a program."""
         told = json.loads(text)
         op = _operators.get(told["operator"])
         if op is None:
@@ -121,22 +121,22 @@ class Task:
         return Task(op, static, told["face"], there, _mask(told["wrt"]), told["keeps"])
 
     def parts(self, arrays: Iterable[Any]) -> Parts:
-        """Sort the arrays that are there into groups."""
+        """Sort the present arrays into groups."""
         rest = iter(arrays)
         return Parts(*(spread(mask, rest) for mask in self.there))
 
     def signature(self, operands: Sequence[Any]) -> Signature:
-        """What the operator takes and gives, of operands that may be but shapes and dtypes."""
+        """Signature of the operator, for operands of which only shapes and dtypes matter."""
         return self.op.signature(**self._shaped(operands))
 
     def results(self, operands: Sequence[Any]) -> list[tuple[Shape, str]]:
-        """Shapes and dtypes of the outputs, then of what else is saved, likewise."""
+        """Shapes and dtypes of the outputs, then of the other saved arrays, from such operands."""
         inputs = operands[: len(self.op.inputs)]
         given = [None if x is None else (x.shape, str(x.dtype)) for x in inputs]
         return [*self.op.results(given, **self._shaped(operands)).values()]
 
     def _shaped(self, operands: Sequence[Any]) -> dict[str, Any]:
-        """All static arguments; a signature may look at the numbers in arrays, but need not."""
+        """All static arguments, with shapes for arrays: signatures work without their values."""
         n = len(self.op.inputs)
         m = n + len(self.op.arrays)
         given = dict(self.static)
@@ -179,7 +179,7 @@ class Task:
             op.hvp(at.cotangents, inputs, at.tangents, wrt=wrt, out=out, **static)
 
     def prepare(self, arrays: Sequence[Any], graph: Graph | None) -> cpu.Prepared | None:
-        """What calls on buffers like these have in common; None where each needs its own checks."""
+        """Prepared call for buffers of these shapes; None where each call needs its own checks."""
         op: Any = self.op
         at = self.parts(arrays)
         n = len(op.inputs)
@@ -219,7 +219,7 @@ def _address(buffer: xla.Buffer | None) -> int:
 
 
 def _handle_of(buffers: GraphArrays) -> int:
-    """A graph of the library, of XLA's arrays."""
+    """Handle of a graph of the library that borrows XLA's arrays."""
     n_src, n_dst, n_edges = buffers.sizes
     made = np.zeros(1, np.int64)
     cpu.check_status(
@@ -237,7 +237,7 @@ def _mask(bits: str) -> Mask:
 
 
 def _integers(backend: ModuleType, array: Any, needed: str) -> Any:
-    """The array in the integer type that the operator needs; JAX may have but 32 bits."""
+    """Convert integers to the dtype that the operator needs; JAX may only have 32 bits."""
     shape, dtype = backend.describe(array)
     if dtype == needed or not dtype.startswith("int"):
         return array
@@ -250,7 +250,7 @@ _operators: dict[str, Function[Any, Any]] = {}
 
 
 def know(op: Function[Any, Any]) -> None:
-    """Have programs find an operator by its name."""
+    """Register an operator by its name, for `Task.read`."""
     _operators[op.name] = op
 
 
@@ -273,11 +273,11 @@ def _is_pairs(array: Any) -> bool:
 
 
 _known = Recent(256)
-"""Calls on buffers like earlier ones."""
+"""Prepared calls by task, shapes and dtypes of buffers."""
 
 
 def run_on_cpu(call: xla.Call) -> None:
-    """Do what XLA asks for, in memory of the host."""
+    """Run a call of XLA in host memory."""
     task = Task.read(call.attribute)
     key = call.attribute, *((operand.shape, operand.dtype) for operand in call.operands)
     known = _known.get(key)
@@ -298,11 +298,11 @@ def run_on_cpu(call: xla.Call) -> None:
 
 
 def run_on_cuda(call: xla.Call) -> None:
-    """Do what XLA asks for, on its stream and in its memory."""
+    """Run a call of XLA on its stream and in its memory."""
     from gnograd.backends import cuda
     from gnograd.backends.cuda_arrays import DeviceArray, Memory, item_size
 
-    # memory that is not ours to free, and in use on this one stream: nothing to wait for
+    # memory that XLA owns and uses on this stream only: nothing to free or to wait for
     theirs = Memory(0, 0, None)
     scratch: list[tuple[int, int]] = []
     stream = call.stream

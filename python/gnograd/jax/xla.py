@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""XLA's foreign function interface: how a Python function becomes a target of XLA.
+"""XLA's foreign function interface, through which Python functions become targets of XLA.
 
-XLA calls a target with one pointer, to a *call frame*: where operands and results lie, attributes,
-and a table of functions to report errors and to ask for the stream. Its layout is a stable C
-interface (``xla/ffi/api/c_api.h``, in ``jax.ffi.include_dir()``). What is declared here are the
+XLA calls a target with one pointer, to a *call frame*: addresses of operands and results,
+attributes, and a table of functions to report errors and to ask for the stream. Its layout is a
+stable C interface (``xla/ffi/api/c_api.h``, in ``jax.ffi.include_dir()``). This module declares the
 fields in use, all of version 0.1. XLA asks a target for its version when it is registered, and
-refuses one that it does not understand.
+refuses versions that it does not understand.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class _Free(_Head):
 
 
 _Function = CFUNCTYPE(c_void_p, c_void_p)
-"""All functions take a pointer to their arguments, and give an error or null."""
+"""Type of XLA's functions: they take a pointer to their arguments, and return an error or null."""
 
 
 class _Api(_Head):
@@ -161,11 +161,11 @@ class _CallFrame(_Head):
     )
 
 
-# ---- the same for Python ----
+# ---- the Python side ----
 
 
 class Buffer(NamedTuple):
-    """An array, contiguous in C order; nothing owns it here."""
+    """Address, shape and dtype of an array in C order, which XLA owns."""
 
     address: int
     shape: tuple[int, ...]
@@ -199,13 +199,13 @@ class Call:
         return arguments.stream or 0
 
     def allocate(self, size: int) -> int:
-        """Some bytes on the device, for as long as the stream computes what it has been given."""
+        """Allocate bytes on the device, valid for the work given to the stream."""
         arguments = _Allocate(sizeof(_Allocate), None, self._frame.context, size, 256)
         self._ask("allocate", arguments, f"no memory for {size} bytes")
         return arguments.data or 0
 
     def free(self, address: int, size: int) -> None:
-        """Give back what `allocate` gave; the device may still be computing with it."""
+        """Free memory of `allocate`, which work on the stream may still use."""
         arguments = _Free(sizeof(_Free), None, self._frame.context, size, address)
         self._ask("free", arguments, "memory could not be freed")
 
@@ -226,8 +226,8 @@ def register(name: str, platform: str, function: Callable[[Call], None]) -> None
     name : str
     platform : {"cpu", "CUDA"}
     function : callable
-        Reads the operands of a `Call` and writes its results. What it raises becomes an error of
-        XLA with the same message. It is called in any thread.
+        Reads the operands of a `Call` and writes its results. Its exceptions become errors of XLA
+        with the same message. It may be called in any thread.
     """
 
     def target(frame_address: int) -> int | None:
@@ -237,7 +237,7 @@ def register(name: str, platform: str, function: Callable[[Call], None]) -> None
         elif frame.stage == _EXECUTE:
             try:
                 function(Call(frame))
-            except BaseException as error:  # Python's errors end here
+            except BaseException as error:  # exceptions must not reach C
                 return _error(frame, error)
         return None
 
@@ -247,7 +247,7 @@ def register(name: str, platform: str, function: Callable[[Call], None]) -> None
 
 
 _targets: dict[tuple[str, str], Any] = {}
-"""XLA has but their addresses."""
+"""Registered functions, kept alive here since XLA only has their addresses."""
 
 
 def _tell_version(extension_address: int) -> None:
@@ -257,7 +257,7 @@ def _tell_version(extension_address: int) -> None:
         if extension.type == _METADATA:
             metadata = extension.metadata.contents
             metadata.version.major, metadata.version.minor = _VERSION
-            metadata.traits = 0  # not to be replayed in CUDA graphs
+            metadata.traits = 0  # must not be captured in CUDA graphs
         address = extension.next
 
 

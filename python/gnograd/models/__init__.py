@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Models on points and meshes, of PyTorch: whole networks of gnograd's layers, by name.
+"""PyTorch models on points and meshes: networks of gnograd's layers, by name.
 
 Importing this package imports torch. `PointModel` has one of the networks in `MODELS` and the
-normalisation of what goes in and comes out; `gnograd train points` trains it, `gnograd.load` reads
-it.
+normalisation of inputs and outputs; `gnograd train points` trains it, `gnograd.load` reads it.
 """
 
 from gnograd.models.bsa import PointBSA

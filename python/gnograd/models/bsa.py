@@ -29,7 +29,7 @@ class PointBSA(Network):
         Unit of distances.
     width, heads, layers : int
     ball_size : int
-        Points of a ball.
+        Points in a ball.
 
     References
     ----------
@@ -64,7 +64,7 @@ class PointBSA(Network):
         self.projection = perceptron(width, 2 * width, self.out_channels)
 
     def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
-        """Points that queries see."""
+        """Graph from points to queries, if there are queries."""
         if self.to_queries is None or queries is None:
             return {}
         return {"queries": self.to_queries.graph(points, queries)}
@@ -72,7 +72,7 @@ class PointBSA(Network):
     def forward(
         self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]
     ) -> Tensor:
-        """As `Network.forward`."""
+        """Implement `Network.forward`."""
         order = ball_tree_order(points.positions, points.item)
         x, item, n = points.positions[order], points.item[order], points.n_items
         h: Tensor = self.lift(self._known(points, features))[order]

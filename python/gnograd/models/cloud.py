@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Points of several items, and what networks see of where they are."""
+"""Points of several items, and features of their positions."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Period = Sequence[float] | None
 
 
 class Cloud(NamedTuple):
-    """Points of the items of a batch, one item behind the other."""
+    """Points of all items of a batch, item by item."""
 
     positions: Tensor
-    """(n, d)"""
+    """Coordinates (n, d)."""
     item: Tensor
     """Item of every point, int64 (n,)."""
     borders: Tensor
@@ -60,7 +60,7 @@ class Cloud(NamedTuple):
         return list(self.positions.split(sizes))
 
     def to(self, device: torch.device | str) -> Cloud:
-        """The same on a device."""
+        """Copy on a device."""
         return Cloud(*(x.to(device) for x in self))
 
 
@@ -75,7 +75,7 @@ def wrapped(positions: Tensor, period: Period = None) -> Tensor:
     Returns
     -------
     Tensor, (n, d)
-        From minus to plus half a length; rounding moves no point across the border.
+        Positions from minus to plus half a length; rounding moves no point across the border.
     """
     if period is None or not any(period):
         return positions
@@ -87,7 +87,7 @@ def wrapped(positions: Tensor, period: Period = None) -> Tensor:
 def images_in(
     positions: Tensor, lower: Tensor, upper: Tensor, period: Period = None
 ) -> tuple[Tensor, Tensor]:
-    """Points, and those of their images behind a periodic border that lie in a box.
+    """Points, and their periodic images that lie in a box.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def images_in(
     Returns
     -------
     index : Tensor, int64 (m,)
-        Points that the results are images of, with all points first.
+        Point that each result is an image of; all points themselves come first.
     images : Tensor, (m, d)
     """
     index = [torch.arange(len(positions), device=positions.device)]
@@ -122,7 +122,7 @@ def images_in(
 
 
 def coordinate_features(positions: Tensor, period: Period = None) -> Tensor:
-    """Coordinates as a network takes them: sine and cosine along periodic axes.
+    """Coordinates as features: sine and cosine along periodic axes.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def edge_features(
 def box_of(
     lower: NDArray[np.float64], upper: NDArray[np.float64], period: Period = None
 ) -> tuple[list[float], list[float]]:
-    """Corners of what a latent grid fills: along periodic axes the period, and never nothing."""
+    """Corners of a latent grid's box: the period along periodic axes, and no side of length 0."""
     if period is not None:
         lengths = np.asarray(period)
         upper = np.where(lengths > 0, lower + lengths, upper)
@@ -193,9 +193,9 @@ def grid_in(
     lower, upper : sequence of float
         Corners of the box.
     side : int
-        Points along its longest axis; others have as many as keeps the distance, 4 at least.
+        Points along the longest axis; others get the same spacing, and 4 points at least.
     period : sequence of float, optional
-        Along these axes there is no point at the far end.
+        Period; there is no point at the far end of periodic axes.
 
     Returns
     -------

@@ -35,7 +35,7 @@ SIZES = ("small", "medium", "large")
 """Sizes that every kind has."""
 
 _SIDES = {1: (32, 64, 128), 2: (12, 24, 40), 3: (6, 10, 16)}
-"""Of latent grids, by dimension and size."""
+"""Points of latent grids along their longest axis, by dimension and size."""
 
 _OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
     "gno": (
@@ -66,8 +66,9 @@ _OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
 }
 
 _NEAREST = {1: 8, 2: 6, 3: 20}
-"""Points that send to a point of mgn. On a line it learns little from 2, and in space less from 8
-than from 20 in as many steps; on a plane more than 6 cost time that more steps use better."""
+"""Number of points that send to a point of mgn, by dimension. On a line 2 are too few to learn
+from, in space 20 are better than 8 after as many steps; on a plane more steps help more than more
+points."""
 
 
 def options_of(
@@ -78,7 +79,7 @@ def options_of(
     period: Period = None,
     radius: float | None = None,
 ) -> dict[str, Any]:
-    """Arguments of a network that suit points.
+    """Choose arguments of a network for given points.
 
     Parameters
     ----------
@@ -87,22 +88,22 @@ def options_of(
     clouds : sequence of ndarray, (n, d)
         Points as the network will see them, of some samples.
     corners : pair of ndarray, (d,)
-        Of the box that holds those of all samples.
+        Corners of the box around the points of all samples.
     period : sequence of float, optional
     radius : float, optional
-        Distance up to which points are neighbours; where there are typically 8 (gino: 4), 12 or
-        20 of them in 1, 2 or 3 dimensions when left out.
+        Distance up to which points are neighbours; when left out it is chosen so that points
+        typically have 8 (gino: 4), 12 or 20 in 1, 2 or 3 dimensions.
 
     Returns
     -------
     dict
-        What the network takes besides its dimension, channels, period and whether queries are
-        apart. Numbers, and lists of these.
+        Arguments of the network other than dimension, channels, period and `apart`: numbers, and
+        lists of numbers.
 
     Raises
     ------
     ValueError
-        A name or size that is not known.
+        Unknown name or size.
     """
     for what, value, known in (("model", name, NAMES), ("size", size, SIZES)):
         if value not in known:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Models on disk: numbers as safetensors, and what they belong to as JSON."""
+"""Models on disk: weights as safetensors, and the description as JSON."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["DESCRIPTION", "WEIGHTS", "description_of", "load", "save"]
 DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
 
 FORMAT = 1
-"""Of the description; files of later formats are refused."""
+"""Format of the description; files of later formats are refused."""
 
 _LARGEST = 1 << 16
-"""Of the numbers in a description, which may come from anywhere."""
+"""Largest number in a description, which is not trusted."""
 _LARGEST_GRID = 1 << 22
-"""Points of a latent grid, which a model makes whatever its weights are."""
+"""Largest number of points of a latent grid, whose memory does not depend on the weights."""
 
 
 def save(
@@ -44,7 +44,7 @@ def save(
     model : PointModel
     directory : path-like
     about : mapping, optional
-        What else is to be remembered, of which JSON can be made.
+        Further facts to store, as for JSON.
     """
     made = model.description
     text = {
@@ -55,7 +55,7 @@ def save(
         "about": dict(about or {}),
     }
     Path(directory).mkdir(parents=True, exist_ok=True)
-    # what a reader of the numbers alone needs, such as gnograd's of Fortran
+    # settings for programs that read the weights only, such as gnograd's Fortran
     settings = {**made.options, "in_time": made.layout.in_time, "apart": made.layout.apart}
     metadata = {"model": made.name, **{name: json.dumps(x) for name, x in settings.items()}}
     save_weights(Path(directory) / WEIGHTS, model, metadata=metadata)
@@ -69,7 +69,7 @@ def load(directory: str | os.PathLike[str], device: torch.device | str = "cpu") 
     Parameters
     ----------
     directory : path-like
-        Where `gnograd train points`, or `save`, has written it.
+        Folder that `gnograd train points`, or `save`, has written.
     device : torch.device or str
 
     Returns
@@ -90,7 +90,7 @@ def load(directory: str | os.PathLike[str], device: torch.device | str = "cpu") 
     if (n_layers := description.options["layers"]) > len(arrays):
         raise _no_model(directory / DESCRIPTION, f"{n_layers} layers")
     try:
-        # first without memory: what the description asks for may be anything
+        # first without memory: the description is not trusted
         with torch.device("meta"):
             shapes = {n: tuple(x.shape) for n, x in PointModel(description).state_dict().items()}
     except Exception as error:  # networks raise almost anything on options that make no sense
@@ -109,7 +109,7 @@ def load(directory: str | os.PathLike[str], device: torch.device | str = "cpu") 
 
 
 def description_of(directory: str | os.PathLike[str]) -> tuple[Description, dict[str, Any]]:
-    """What a model is, and what else is remembered of it.
+    """Description of a stored model, and further facts about it.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def _number(value: Any) -> float:
 
 
 def _check_options(options: Mapping[str, Any], dimension: int) -> None:
-    """What networks take as it is: lengths, corners, and numbers of something."""
+    """Check the options that networks use unchecked: lengths, corners, and numbers."""
     if "layers" not in options:
         raise ValueError("it has no layers")
     for name, value in options.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Graph neural operators to a latent grid and back, Fourier layers there."""
+"""Graph neural operators to a latent grid and back, with Fourier layers on the grid."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class PointGINO(Network):
     """A geometry-informed neural operator [1]_.
 
     A graph neural operator layer brings features to a regular grid, Fourier layers process them
-    there, and another layer brings them to the queries. Where these are the points, what is known
-    at a point is added.
+    there, and another layer brings them to the queries. If these are the points, the inputs at each
+    point are added.
 
     Parameters
     ----------
@@ -35,12 +35,12 @@ class PointGINO(Network):
     side : int
         Points of the grid along its longest axis.
     radius : float
-        Typical distance of points: a point of the grid sees what is within this or the distance of
-        its neighbours, whichever is larger.
+        Typical distance of points: a point of the grid sees points within this, or within the
+        spacing of the grid if that is larger.
     width, hidden, layers : int
         Channels, hidden width of the kernel networks, Fourier layers.
     modes : int
-        As for `SpectralLayer`.
+        Wave numbers that are kept, as for `SpectralLayer`.
 
     References
     ----------
@@ -80,18 +80,18 @@ class PointGINO(Network):
         self.projection = perceptron(width, 2 * width, self.out_channels)
 
     def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
-        """Points near those of the grid, and points of the grid near queries."""
+        """Graphs from points to the grid, and from the grid to queries."""
         grid, targets = self.grid.to(points.device), points if queries is None else queries
         return {
             "encode": Graph.radius(points, self.reach, grid, period=self.period),
-            # the nearest, so that every query has some
+            # the nearest ones, so that every query has neighbours
             "decode": Graph.knn(grid, 3**self.dimension, targets, period=self.period),
         }
 
     def forward(
         self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]
     ) -> Tensor:
-        """As `Network.forward`."""
+        """Implement `Network.forward`."""
         n, targets = points.n_items, points if queries is None else queries
         grid = self.grid.repeat(n, 1)
         lifted: Tensor = self.lift(self._known(points, features))

@@ -54,7 +54,7 @@ class PointGNO(Network):
         self.projection = perceptron(width, 2 * width, self.out_channels)
 
     def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
-        """Points within the radius; points that queries see."""
+        """Graph of points within the radius, and from points to queries."""
         found = {"near": Graph.radius(points, self.radius, period=self.period)}
         if self.to_queries is not None and queries is not None:
             found["queries"] = self.to_queries.graph(points, queries)
@@ -63,7 +63,7 @@ class PointGNO(Network):
     def forward(
         self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]
     ) -> Tensor:
-        """As `Network.forward`."""
+        """Implement `Network.forward`."""
         x, near = points.positions, graphs["near"]
         edges = self._edges(x, x, near, self.radius)
         h: Tensor = self.lift(self._known(points, features))

@@ -32,11 +32,11 @@ class PointMAGNO(Network):
     side : int
         Points of the grid along its longest axis.
     scales : sequence of float
-        Radii, in distances of neighbours on the grid.
+        Radii, in units of the spacing of the grid.
     width, hidden : int
         Channels, hidden width of the kernel networks.
     layers, heads : int
-        Of the transformer.
+        Layers and heads of the transformer.
 
     References
     ----------
@@ -82,7 +82,7 @@ class PointMAGNO(Network):
         )
 
     def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
-        """Neighbours on both ways for every scale; sources are points, and their images."""
+        """Graphs of encoder and decoder for every scale; sources are points and their images."""
         grid, targets = self.grid.to(points.device), points if queries is None else queries
         around, latent = self._around_grid(points)[1], self._around_targets(grid)[1]
         found = {}
@@ -94,12 +94,12 @@ class PointMAGNO(Network):
     # Kernels take positions, not differences, so that images behind a periodic border are sources.
 
     def _around_grid(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Points that the grid sees: their numbers, and where they are."""
+        """Points that the grid sees, with images: their numbers and positions."""
         grid, reach = self.grid.to(points), max(self.radii)
         return images_in(points, grid.amin(0) - reach, grid.amax(0) + reach, self.period)
 
     def _around_targets(self, grid: Tensor) -> tuple[Tensor, Tensor]:
-        """Points of the grid that targets may see, wherever in the box around the origin."""
+        """Points of the grid that targets anywhere in the box may see, with images."""
         half = grid.new_tensor(self.period or [0.0] * self.dimension) / 2
         reach = max(self.radii)
         return images_in(grid, -half - reach, half + reach, self.period)
@@ -107,7 +107,7 @@ class PointMAGNO(Network):
     def forward(
         self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]
     ) -> Tensor:
-        """As `Network.forward`."""
+        """Implement `Network.forward`."""
         targets = points if queries is None else queries
         known = self._known(points, features)
         of_items = {name: graph.unbatch() for name, graph in graphs.items()}

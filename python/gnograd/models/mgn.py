@@ -26,9 +26,9 @@ class PointMeshGraphNet(Network):
     radius : float
         Unit of distances.
     neighbors : int
-        Points that send to a point; edges go both ways.
+        Number of nearest points that send to a point; edges go both ways.
     width : int
-        Of all networks.
+        Width of all networks.
     layers : int
         Steps of message passing.
 
@@ -55,7 +55,7 @@ class PointMeshGraphNet(Network):
         self.projection = perceptron(width, width, self.out_channels)
 
     def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
-        """The nearest points, both ways; points that queries see."""
+        """Graph of nearest points in both directions, and from points to queries."""
         k = min(self.neighbors + 1, len(points))
         nearest = Graph.knn(points, k, period=self.period)
         found = {"near": Graph.union(nearest, nearest.reverse())}
@@ -66,7 +66,7 @@ class PointMeshGraphNet(Network):
     def forward(
         self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]
     ) -> Tensor:
-        """As `Network.forward`."""
+        """Implement `Network.forward`."""
         x, near = points.positions, graphs["near"]
         edges = self._edges(x, x, near, self.radius)
         h: Tensor = self.passing(self._known(points, features), edges, near)

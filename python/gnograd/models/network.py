@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What all networks on points have in common."""
+"""Base class of networks on points, and common layers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["Network", "ToQueries", "perceptron"]
 
 
 class Network(nn.Module):
-    """From functions on points to functions on these, or on others.
+    """Base of networks that map functions on points to functions on these or other points.
 
     Parameters
     ----------
     dimension : int
-        Of space.
+        Dimension of space.
     in_channels, out_channels : int
     period : sequence of float, optional
         Lengths of a periodic box, 0 along axes that are not periodic.
     apart : bool
-        Whether results are wanted on points of their own.
+        True if results are on queries, not on the points of the inputs.
     """
 
     def __init__(
@@ -47,20 +47,20 @@ class Network(nn.Module):
         self.coordinate_channels = dimension + periodic
 
     def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
-        """Graphs that `forward` needs, of one item.
+        """Graphs that `forward` needs, for one item.
 
         Parameters
         ----------
         points : Tensor, (n, d)
         queries : Tensor, (m, d), or None
-            None where results are wanted on `points`.
+            None if results are on `points`.
         """
         raise NotImplementedError
 
     def forward(
         self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]
     ) -> Tensor:
-        """Results at the queries, or at the points where there are none.
+        """Results at the queries, or at the points if there are no queries.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class Network(nn.Module):
         features : Tensor, (n, in_channels)
         queries : Cloud, optional
         graphs : mapping
-            Those of all items, `Graph.batch` of what `graphs` gives.
+            Graphs of all items: `Graph.batch` of the results of `graphs`.
 
         Returns
         -------
@@ -77,7 +77,7 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def _known(self, points: Cloud, features: Tensor) -> Tensor:
-        """All that is known at a point."""
+        """Features of position and inputs at every point."""
         where = coordinate_features(points.positions, self.period)
         return torch.cat([where, features], dim=1)
 
@@ -86,19 +86,19 @@ class Network(nn.Module):
 
 
 class ToQueries(nn.Module):
-    """From features on points to features on near queries: a graph neural operator layer.
+    """Graph neural operator layer from features on points to features on near queries.
 
     Parameters
     ----------
     network : Network
-        Whose points they are.
+        Network that this layer belongs to.
     width : int
     hidden : int
         Hidden width of the kernel network.
     radius : float
         Unit of distances.
     neighbors : int
-        Points that a query sees.
+        Number of points that a query sees.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class ToQueries(nn.Module):
         self.where = nn.Linear(network.coordinate_channels, width)
 
     def graph(self, points: Tensor, queries: Tensor) -> Graph:
-        """Points that the queries see."""
+        """Graph from points to the queries that see them."""
         return Graph.knn(points, min(self.neighbors, len(points)), queries, period=self.period)
 
     def forward(self, points: Cloud, h: Tensor, queries: Cloud, graph: Graph) -> Tensor:

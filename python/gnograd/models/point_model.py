@@ -29,18 +29,18 @@ _STATISTICS = ("input", "parameter", "output")
 
 @dataclass(frozen=True)
 class Description:
-    """All that a model is made of, but its numbers."""
+    """Description of a model without its weights."""
 
     name: str
-    """Of the network, one of `gnograd.models.MODELS`."""
+    """Name of the network, one of `gnograd.models.MODELS`."""
     options: Mapping[str, Any]
     """Arguments of the network."""
     layout: Layout
-    """Quantities that it takes and gives."""
+    """Quantities of the inputs and outputs."""
 
     @property
     def widths(self) -> tuple[int, int, int]:
-        """Numbers of inputs, parameters and outputs; a state is an input, too."""
+        """Numbers of input channels, parameters and output channels; a state is an input, too."""
         inputs, parameters, outputs = (
             sum(f.width for f in fields)
             for fields in (self.layout.inputs, self.layout.parameters, self.layout.outputs)
@@ -49,13 +49,13 @@ class Description:
 
 
 class PointModel(nn.Module):
-    """A network on points with the normalisation of what goes in and comes out.
+    """A network on points with the normalisation of inputs and outputs.
 
     Positions are moved and scaled, by one factor, into the box from -1 to 1, along periodic axes to
     their images nearest to its middle; inputs and parameters
     have mean 0 and variance 1 in the training data, and so have outputs, or the changes of a state
-    in a step. An output that is the same everywhere there, but for rounding, has deviation 0: the
-    model gives its mean. All this is part of the state dict.
+    in a step. An output that is constant there, up to rounding, has deviation 0: the model returns
+    its mean. All this is part of the state dict.
 
     Parameters
     ----------
@@ -112,12 +112,12 @@ class PointModel(nn.Module):
     def for_data(
         cls, data: PointData, name: str, size: str = "small", radius: float | None = None
     ) -> PointModel:
-        """A model that suits data, with the normalisation that these need.
+        """Make a model for data, with their normalisation.
 
         Parameters
         ----------
         data : gnograd.data.PointData
-            What it will be trained on.
+            Training data.
         name : {"gno", "gino", "magno", "mgn", "bsa"}
         size : {"small", "medium", "large"}
         radius : float, optional
@@ -126,7 +126,7 @@ class PointModel(nn.Module):
         Raises
         ------
         ValueError
-            A name or size that is not known.
+            Unknown name or size.
         """
         clouds = list({id(x): x for s in data.samples for x in (s.points, s.queries)}.values())
         lower = np.min([x.min(axis=0) for x in clouds], axis=0)
@@ -149,7 +149,7 @@ class PointModel(nn.Module):
         model._measure(data)
         return model
 
-    # ---- what it computes ----
+    # ---- evaluation ----
 
     def forward(
         self,
@@ -164,14 +164,14 @@ class PointModel(nn.Module):
         Parameters
         ----------
         points : Tensor, (n, d), or Cloud
-            Of one item, or of several.
+            Points of one item, or of several.
         inputs : Tensor, (n, channels)
-            In time stepping, the columns of the state are the last ones.
+            Input channels; in time stepping, the last ones are the state.
         queries : Tensor, (m, d), or Cloud, optional
-            Where outputs are wanted; at `points` when left out.
+            Points of the outputs; `points` when left out.
         parameters : Tensor, (n_parameters,) or (n_items, n_parameters), optional
         graphs : mapping, optional
-            What `graphs` has given for the same points.
+            Result of `graphs` for the same points.
 
         Returns
         -------
@@ -180,7 +180,7 @@ class PointModel(nn.Module):
         Raises
         ------
         ValueError
-            Shapes that do not fit; queries, where the model was not trained for them.
+            Shapes that do not fit; queries, if the model was not trained for them.
         """
         cloud = points if isinstance(points, Cloud) else Cloud.of([points])
         asked = Cloud.of([queries]) if isinstance(queries, Tensor) else queries
@@ -191,14 +191,14 @@ class PointModel(nn.Module):
         here, there = self._scaled(cloud), None if asked is None else self._scaled(asked)
         made = self.network(here, features, there, graphs).float()
         outputs = made * self.output_std + self.output_mean
-        if self.description.layout.in_time:  # what the state changes by
+        if self.description.layout.in_time:  # change of the state
             outputs = inputs[:, -outputs.shape[1] :] + outputs
         return outputs
 
     def graphs(
         self, points: Tensor | Cloud, queries: Tensor | Cloud | None = None
     ) -> dict[str, Graph]:
-        """Graphs that `forward` needs for points and queries, to be given again and again."""
+        """Graphs that `forward` needs for points and queries, for use in many calls."""
         cloud = points if isinstance(points, Cloud) else Cloud.of([points])
         asked = Cloud.of([queries]) if isinstance(queries, Tensor) else queries
         with torch.no_grad():
@@ -221,10 +221,10 @@ class PointModel(nn.Module):
         Parameters
         ----------
         sample : gnograd.data.Sample
-            What it has of outputs, and of later states, is not looked at.
+            Sample with the inputs; its outputs and later states are ignored.
         steps : int, optional
-            Of time stepping; as many as the sample has when left out. Inputs that change in time
-            are needed at the beginning of each.
+            Number of time steps; as many as the sample has when left out. Inputs that change in
+            time are needed at the beginning of each step.
         graphs : mapping, optional
             As for `forward`.
 
@@ -235,7 +235,7 @@ class PointModel(nn.Module):
         Raises
         ------
         ValueError
-            There is no state to begin with; inputs are not known for so many steps.
+            There is no initial state, or inputs are not known for so many steps.
         """
         tensor = self.tensor
         points, inputs = self.positions(sample.points), tensor(sample.inputs)
@@ -264,15 +264,15 @@ class PointModel(nn.Module):
         return trajectory
 
     def tensor(self, array: Array) -> Tensor:
-        """An array as this model takes it."""
+        """Convert an array to a tensor for this model."""
         return torch.as_tensor(array, dtype=self.centre.dtype, device=self.centre.device)
 
     def positions(self, array: Array) -> Tensor:
-        """Positions as this model takes them: float64, for they may be far from the origin."""
+        """Convert positions to a tensor of float64, since they may be far from the origin."""
         return torch.as_tensor(array, dtype=torch.float64, device=self.centre.device)
 
     def counted(self, truth: Array) -> Array:
-        """Channels that an error is of: those that are not known before.
+        """Mask of the channels that errors are computed for: all but constant ones.
 
         Parameters
         ----------
@@ -282,7 +282,8 @@ class PointModel(nn.Module):
         Returns
         -------
         ndarray, bool (channels,)
-            False where the model gives what the training data had everywhere, and `truth` has it.
+            False for a channel that is constant in the training data and has the same value in
+            `truth`.
         """
         learnt = self.output_std.cpu().numpy() > 0
         if learnt.all():
@@ -297,7 +298,7 @@ class PointModel(nn.Module):
         start, known = 0, np.zeros(len(learnt), bool)
         for field in self.description.layout.outputs:
             here = slice(start, start + field.width)
-            # ten times, as a sample may have more of it than all together
+            # ten times, as a sample may have larger roundings than all data together
             known[here] = off[here] <= 10 * ROUNDING * max(
                 size[here].max(), np.abs(mean[here]).max()
             )
@@ -349,7 +350,7 @@ class PointModel(nn.Module):
             std, still = found.std, found.constant
             if name == "output":
                 std = np.where(still, 0.0, std)
-            else:  # what does not vary becomes 0, what is rounding no more than that
+            else:  # constant columns become 0, roundings stay small
                 std = np.where(still, np.where(found.scale > 0, found.scale, 1.0), std)
             getattr(self, f"{name}_mean").copy_(torch.from_numpy(found.mean))
             getattr(self, f"{name}_std").copy_(torch.from_numpy(std))

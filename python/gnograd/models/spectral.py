@@ -21,7 +21,7 @@ class SpectralLayer(nn.Module):
     shape : sequence of int
         Points of the grid along its axes.
     modes : int
-        Wave numbers below this are kept, or as many as an axis has.
+        Number of wave numbers that are kept, or as many as an axis has.
 
     References
     ----------
@@ -32,7 +32,7 @@ class SpectralLayer(nn.Module):
     def __init__(self, width: int, shape: Sequence[int], modes: int) -> None:
         super().__init__()
         self.shape = tuple(shape)
-        # both signs of the wave number, but along the last axis, where one tells the other
+        # both signs of the wave number, except along the last axis, where one determines the other
         self.kept = [
             [k % n for k in range(-min(modes, (n + 1) // 2) + 1, min(modes, (n + 1) // 2))]
             for n in self.shape[:-1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Activations of networks that PyTorch programs have, and their names in gnograd."""
+"""PyTorch's activations, and their names in gnograd."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Sin(nn.Module):
     """``sin(x)``, element by element."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the sine."""
         return x.sin()
 
 
@@ -49,7 +49,7 @@ _BY_NAME: dict[str, type[nn.Module]] = {
 
 
 def activation_name(activation: Any) -> str | None:
-    """Name that gnograd's operators have for a module or function, or None."""
+    """Name of a module or function among the activations of gnograd's operators, or None."""
     if isinstance(activation, nn.Module):
         if getattr(activation, "approximate", "none") != "none":
             return None
@@ -58,12 +58,12 @@ def activation_name(activation: Any) -> str | None:
 
 
 def activation_module(label: str, name: str) -> nn.Module:
-    """A new module of the activation of this name.
+    """Make a module of an activation from its name.
 
     Raises
     ------
     ValueError
-        A name that is not known; the message begins with `label`.
+        Unknown name; the message begins with `label`.
     """
     kind = _BY_NAME.get(name.lower())
     if kind is None:

@@ -74,7 +74,7 @@ def torch_operator(
     op : Function or Operator
         A function has no derivatives, and gives tensors without gradients.
     in_parts : callable, optional
-        The same function on graphs over many processes.
+        Function for graphs distributed over processes.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def torch_operator(
 
 
 def _check_traced(op: Function[Any, Any], arguments: dict[str, Any]) -> None:
-    """Refuse what `torch.jit.trace` has no types for: graphs, and sizes that are tensors to it."""
+    """Raise an error for arguments that `torch.jit.trace` cannot record: graphs, and sizes."""
     names = (*op.inputs, *op.arrays)
     sizes = (x for name, x in arguments.items() if name not in names)
     if arguments.get("graph") is not None or any(isinstance(x, Tensor) for x in sizes):
@@ -131,14 +131,14 @@ def _check_traced(op: Function[Any, Any], arguments: dict[str, Any]) -> None:
 
 
 def check_tensors(op: Function[Any, Any], operands: Sequence[Any]) -> None:
-    """Refuse operands that are no tensors."""
+    """Raise TypeError for an operand that is no tensor."""
     for name, x in zip((*op.inputs, *op.arrays), operands, strict=True):
         if x is not None and not isinstance(x, Tensor):
             raise TypeError(f"{op.name}: {name} is of type {type(x).__name__}, needs a tensor")
 
 
 def _ways(op: Function[Any, Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """How an operator is called: through the dispatcher, and past it where that will do."""
+    """Two functions that call an operator: through the dispatcher, and past it in eager mode."""
     if not isinstance(op, Operator):
         return _Face(op).apply, eager_function(op)
     faces = Faces(op)
@@ -174,7 +174,7 @@ class _Face:
         self.plain = [name for name in op.static if name not in op.arrays]
         self.place = self.plain.index("graph") if "graph" in self.plain else None
         self.n_operands = self.n + len(op.arrays)
-        # the rest of what forward returns is saved for the vjp
+        # further results of forward are saved for the vjp
         self.n_outputs = op.n_outputs
         parameters = inspect.signature(op).parameters
         self.operand_schema = [f"Tensor? {name}" for name in (*op.inputs, *op.arrays)]
@@ -206,7 +206,7 @@ class _Face:
         return operator
 
     def in_copies(self, args: Sequence[Any]) -> bool:
-        """Whether tensors are of half precision, and there are no kernels for that."""
+        """True if a tensor is of half precision and there are no kernels for it."""
         return any(
             isinstance(x, Tensor)
             and x.dtype in _HALF
@@ -224,7 +224,7 @@ class _Face:
     ) -> dict[str, Any]:
         """Static arguments of the gnograd operator from those of the custom operator.
 
-        Of a graph these are the sizes, unless it is to be lent to kernels.
+        For a graph these are its sizes, or with `lent` a graph for kernels.
         """
         values = dict(zip(self.plain, static, strict=True))
         if "graph" in values:
@@ -233,7 +233,7 @@ class _Face:
         return values | dict(zip(self.op.arrays, operands[self.n : self.n_operands], strict=True))
 
     def apart(self, static: Sequence[Any]) -> tuple[list[Any], list[Tensor | None]]:
-        """Static arguments with no tensors of a graph, and these."""
+        """Static arguments without the tensors of the graph, and these tensors."""
         rest = list(static)
         if self.place is None or not isinstance(rest[self.place], list):
             return rest, []  # without a graph, or with one over many processes
@@ -241,7 +241,7 @@ class _Face:
         return rest, graph
 
     def together(self, rest: Sequence[Any], graph: Tensors) -> list[Any]:
-        """Static arguments with the tensors of the graph again."""
+        """Static arguments with the tensors of the graph put back."""
         static = list(rest)
         if graph and self.place is not None:
             static[self.place] = list(graph)
@@ -250,7 +250,7 @@ class _Face:
     def static_arrays(
         self, array: Callable[..., Any], operands: Tensors, static: Sequence[Any]
     ) -> dict[str, Any]:
-        """The same with arrays for tensors, of the integer type that the operator needs."""
+        """`static` for a call: arrays for tensors, of the integer types that the operator needs."""
         values = self.static(operands, static, lent=True)
         specs = self.op.signature(**values).arrays if self.op.arrays else {}
         for name in self.op.arrays:
@@ -279,7 +279,7 @@ class _Face:
         operands: Tensors,
         static: Sequence[Any],
     ) -> list[Tensor]:
-        """All outputs; one that is not there is a tensor without numbers."""
+        """All outputs as tensors; an absent one is an empty tensor."""
         if len(outputs) == self.n_outputs:
             return list(map(tensor, outputs))
         there = self.op.signature(**self.static(operands, static)).there
@@ -329,7 +329,7 @@ class Faces(_Face):
         self._register_rules()
 
     def _register_rules(self) -> None:
-        """Tell the dispatcher the derivatives of forward and vjp, and that there are no others."""
+        """Register the derivatives of forward and vjp, and an error for that of hvp."""
         self.forward.register_autograd(self._backward, setup_context=self._keep)
         self.vjp.register_autograd(self._vjp_backward, setup_context=self._keep_vjp)
         self.hvp.register_autograd(self.refuse)
@@ -388,13 +388,13 @@ class Faces(_Face):
     def kept(
         self, outputs: Sequence[Tensor], operands: Tensors, static: Sequence[Any]
     ) -> list[Tensor]:
-        """What the vjp wants of the results of forward, in its order."""
+        """Pick the results of forward that the vjp reads, in its order."""
         if self.in_copies(operands):
-            return []  # they are rounded: the vjp computes them again
+            return []  # 16-bit results are rounded: the vjp computes them again
         return self.op.signature(**self.static(operands, static)).kept(outputs)
 
     def saved(self, static: dict[str, Any], kept: Sequence[Tensor]) -> list[Tensor | None]:
-        """What the vjp of the gnograd operator takes, from what was kept."""
+        """Argument `saved` of the vjp of the gnograd operator, from the result of `kept`."""
         return spread(self.op.signature(**static).needed, kept)
 
     # ---- the two rules, for the dispatcher ----
@@ -438,15 +438,15 @@ class Faces(_Face):
         )
 
     def refuse(self, *_: Any) -> None:
-        """Say that there are no further derivatives."""
+        """Raise NotImplementedError: there are no further derivatives."""
         raise NotImplementedError(f"{self.op.name}: there are no third derivatives")
 
 
 def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable[..., Any]]:
-    """The same two rules for eager mode, with forward mode and vmap: forward and vjp.
+    """Differentiable forward and vjp for eager mode, with forward mode and vmap.
 
-    The tensors of a graph come behind the operands: what PyTorch's transforms do to arguments, they
-    do to tensors that are arguments themselves.
+    The tensors of a graph follow the operands as arguments of their own, so that PyTorch's
+    transforms see them.
     """
     n, n_operands, n_outputs = faces.n, faces.n_operands, faces.n_outputs
 
@@ -457,7 +457,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         cotangents: Tensors,
         operands: Tensors,
     ) -> Sequence[Tensor]:
-        """Gradients that are wanted."""
+        """Gradients of the inputs that `wrt` marks."""
         rest, graph = faces.apart(static)
         apply = functools.partial(Vjp.apply, (list(wrt), rest, len(graph)))
         return one_by_one(apply, *cotangents, *operands, *graph, *saved)
@@ -612,7 +612,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-            """Nothing is kept: there are no further derivatives."""
+            """Save nothing: there are no further derivatives."""
 
         @staticmethod
         def backward(ctx: Any, *_: Any) -> None:
@@ -627,19 +627,19 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
             return rows_of_batch(Hvp.apply, info.batch_size, in_dims, arguments)
 
     def parts(tensors: Sequence[Any], n_graph: int) -> list[Sequence[Any]]:
-        """Cotangents, operands, the graph, and what forward saved."""
+        """Split tensors into cotangents, operands, the graph, and those saved by forward."""
         ends = [0, *itertools.accumulate((n_outputs, n_operands, n_graph)), len(tensors)]
         return [tensors[first:last] for first, last in itertools.pairwise(ends)]
 
     def save(ctx: Any, operands: Tensors, graph: Tensors, kept: Tensors = ()) -> None:
-        """Save tensors, a graph's only where they may stand for others: no hook asks for it."""
+        """Save tensors; those of a graph as an attribute, unless a transform may replace them."""
         ctx.graph = None if in_transform() else graph
         of_graph = graph if ctx.graph is None else []
         ctx.save_for_backward(*operands, *of_graph, *kept)
         ctx.save_for_forward(*operands, *of_graph)
 
     def saved_by(ctx: Any, n_arrays: int) -> tuple[Tensors, Tensors, Tensors]:
-        """The same again: operands, graph and what was kept."""
+        """Operands, graph and kept tensors, as `save` has stored them."""
         arrays = ctx.saved_tensors
         operands, others = arrays[:n_arrays], arrays[n_arrays:]
         if ctx.graph is not None:
@@ -658,7 +658,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
 
 
 def not_compiled(function: AnyFunction) -> AnyFunction:
-    """Have `torch.compile` break its graph at a function that looks at the numbers in tensors."""
+    """Make `torch.compile` break its graph at a function that reads the values of tensors."""
     # torch.compiler.disable would import the compiler, which takes longer than all of gnograd
     disabled = torch._disable_dynamo(function)  # type: ignore[attr-defined]
 
@@ -672,7 +672,7 @@ def not_compiled(function: AnyFunction) -> AnyFunction:
 
 
 def autocast(op: Function[Any, Any], operands: list[Any], static: dict[str, Any]) -> list[Any]:
-    """Operands of the types that they have in the current region of `torch.autocast`."""
+    """Convert operands to the dtypes that the current region of `torch.autocast` prescribes."""
     device = next((x.device.type for x in operands if x is not None), "cpu")
     if device not in ("cpu", "cuda") or not torch.is_autocast_enabled(device):
         return operands
@@ -691,7 +691,7 @@ def autocast(op: Function[Any, Any], operands: list[Any], static: dict[str, Any]
 
 
 def widened(op: Function[Any, Any], operands: list[Any], static: dict[str, Any]) -> list[Any]:
-    """Operands in float32 where kernels want that beside others of half precision."""
+    """Convert half-precision operands to float32 where kernels need that beside half precision."""
     if not any(x is not None and x.dtype in _HALF for x in operands):
         return operands
     specs = op.signature(**static, **dict.fromkeys(op.arrays)).inputs.values()
@@ -705,7 +705,7 @@ def widened(op: Function[Any, Any], operands: list[Any], static: dict[str, Any])
 
 
 def _has_kernel(operator: str, device: str, dtype: torch.dtype) -> bool:
-    """Whether kernels compute in this type on this kind of device."""
+    """True if kernels compute in this dtype on this kind of device."""
     name = dtype_name(dtype)
     if device != "cuda" or not has_cuda():
         return name in cpu.SUFFIXES
@@ -715,7 +715,7 @@ def _has_kernel(operator: str, device: str, dtype: torch.dtype) -> bool:
     return f"{operator}_forward_{SUFFIXES.get(name)}" in library().faces
 
 
-# as torch.compiler.assume_constant_result does, which imports the compiler
+# what torch.compiler.assume_constant_result does, without importing the compiler
 _has_kernel._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
@@ -727,12 +727,12 @@ def _single(value: Any) -> Any:
 
 
 def _schema_type(parameter: inspect.Parameter) -> str:
-    """Type of a static argument in the language of custom operators."""
+    """Type of a static argument in the schema of a custom operator."""
     return _SCHEMA_TYPES[str(parameter.annotation)]
 
 
 def _tensors(op: Function[Any, Any], operands: Tensors, graph: Any) -> list[Tensor | None]:
-    """A graph as custom operators take it: on the device of the first operand."""
+    """Tensors of a graph for custom operators, on the device of the first operand."""
     device = next(x.device for x in operands if x is not None)
     if isinstance(graph, Graph) and graph.device != device:
         raise TypeError(
@@ -743,7 +743,7 @@ def _tensors(op: Function[Any, Any], operands: Tensors, graph: Any) -> list[Tens
 
 
 def _no_gradients(static: Sequence[Any]) -> list[Any]:
-    """Gradients of static arguments; a list of tensors, none of them absent, wants a list."""
+    """None as gradient of every static argument, and for a list of tensors a list of None."""
     return [
         [None] * len(value)
         if isinstance(value, list | tuple) and all(isinstance(x, Tensor) for x in value)
@@ -761,10 +761,10 @@ def _like_wanted(inputs: Tensors, wrt: Sequence[bool]) -> list[Tensor]:
 
 
 def _needed(inputs: Tensors, needs: Sequence[bool]) -> list[bool]:
-    """Which inputs are there and want a gradient."""
+    """Flag for every input: true if it is present and needs a gradient."""
     return [x is not None and bool(need) for x, need in zip(inputs, needs, strict=True)]
 
 
 def _where(cotangents: Tensors, gradients: Sequence[Tensor]) -> list[Tensor | None]:
-    """Gradients of the cotangents that are there."""
+    """Gradients with respect to the cotangents, None for absent ones."""
     return [None if c is None else g for c, g in zip(cotangents, gradients, strict=True)]

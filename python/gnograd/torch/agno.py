@@ -37,14 +37,14 @@ class AGNO(IntegralTransform):
     use_attn : bool, optional
     attention_type : {"cosine", "dot_product"}
     coord_dim : int, optional
-        Coordinates that scores are made of; needed with attention.
+        Number of coordinates that scores depend on; needed with attention.
     use_torch_scatter : bool
         Without effect.
 
     See Also
     --------
     MAGNOEncoder, MAGNODecoder : with several radii, and embeddings of the geometry.
-    gnograd.edge_softmax : what makes weights of scores.
+    gnograd.edge_softmax : weights from scores.
 
     Notes
     -----
@@ -124,14 +124,14 @@ class AGNO(IntegralTransform):
         return alpha if weight is None else alpha * weight
 
     def _score_factors(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """What queries and keys multiply each other with, for scores but for what a query adds."""
+        """Factors of queries and keys whose products are scores, up to a constant a query."""
         if self.attention_type == "cosine":
             return normalize(x, dim=1), normalize(y, dim=1)
         scale = _ATTENTION_CHANNELS**-0.5
         d = x.shape[1]
         if d >= _ATTENTION_CHANNELS:
             return self.query_proj(x) * scale, self.key_proj(y)
-        # query(x) . key(y) is [x, 1] A [y, 1], and the last column of A adds nothing of the key
+        # query(x) . key(y) is [x, 1] A [y, 1], and the last column of A does not depend on the key
         of_query, of_key = (
             torch.cat([layer.weight, layer.bias[:, None]], dim=1)
             for layer in (self.query_proj, self.key_proj)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tensors as the arrays that the rest of gnograd takes."""
+"""Conversion of tensors to the arrays that the rest of gnograd takes, and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["as_arrays", "full_precision", "integers"]
 def as_arrays(
     tensors: Sequence[Tensor | None],
 ) -> Iterator[tuple[Callable[..., Any], Callable[..., Tensor]]]:
-    """How tensors become arrays and arrays tensors, without a copy, on the device of the first."""
+    """Functions (array, tensor) that convert without a copy, on the device of the first tensor."""
     device = next((x.device for x in tensors if x is not None), torch.device("cpu"))
     if device.type == "cpu":
         yield (lambda x: None if x is None else x.detach().numpy()), torch.from_numpy
@@ -34,9 +34,9 @@ def as_arrays(
 
 
 def integers(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """Integers in another type, none of which becomes one of the others.
+    """Convert integers to another type; none wraps around to another valid number.
 
-    Those that do not fit become the largest or the smallest number, which is refused where it is
+    Numbers that do not fit become the largest or the smallest one, which is an error where it is
     used: rows that belong to no edge may hold anything.
     """
     if tensor.dtype is dtype or tensor.is_floating_point():
@@ -51,9 +51,9 @@ def integers(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def full_precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:
-    """No `torch.autocast` inside, for what is made of positions.
+    """Context without `torch.autocast`, for computations with positions.
 
-    In bfloat16 neighbouring points would be one.
+    In bfloat16 neighbouring points would coincide.
     """
     if not torch.amp.is_autocast_available(device.type):
         return contextlib.nullcontext()

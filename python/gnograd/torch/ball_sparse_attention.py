@@ -33,7 +33,7 @@ class BallSparseAttention(SparseBranches):
     num_heads : int
         Query, key and value heads.
     num_kv_heads : int, optional
-        Key/value heads where they are fewer; they divide num_heads.
+        Key/value heads if there are fewer; a divisor of num_heads.
     head_dim : int, optional
         ``dim // num_heads`` when left out.
     ball_size : int
@@ -43,15 +43,15 @@ class BallSparseAttention(SparseBranches):
     num_selected_balls : int
         Other balls that a point sees.
     query_group : int, optional
-        Consecutive points that share a selection; it divides `ball_size`, which it is when left
-        out.
+        Consecutive points that share a selection, a divisor of `ball_size`, and `ball_size` when
+        left out.
     position_dim : int, optional
         Dimension of space. When given, a learned linear map of every point's position in its
         ball is added to its features.
     bias : bool
-        Whether the projections have biases.
+        Give the projections biases.
     distance_bias : bool
-        Whether the attention in balls has a bias that is linear in the distance of points, by the
+        Add a bias to the attention in balls that is linear in the distance of points, with the
         parameter ``sigma_att (1, num_heads, 1, 1)`` as in Erwin's layers.
 
     Raises
@@ -131,14 +131,15 @@ class BallSparseAttention(SparseBranches):
         cu_seqlens : Tensor of int64 or sequence of int, (n_clouds + 1,), optional
             First point of every cloud packed in `x`, and the end; one cloud when left out.
         batch : Tensor of int64, (N,), optional
-            Instead, the number of the cloud of every point, in any order. Points of different
-            clouds do not see each other.
+            Number of the cloud of every point, in any order, in place of `cu_seqlens`. Points of
+            different clouds do not see each other.
         batch_size : int, optional
-            Clouds in `batch`, some of which may be empty; its largest number and 1 when left out.
+            Clouds in `batch`, some of which may be empty; one more than its largest number when
+            left out.
             ``torch.compile(fullgraph=True)`` needs it, for that is read by the host.
         ordered : bool
-            Whether the points are already in the order of `ball_tree_order`, which a network of
-            several layers needs only once; that of `batch` if there is one.
+            Set this if the points are already in the order of `ball_tree_order` (with `batch`, if
+            there is one), which a network of several layers needs only once.
 
         Returns
         -------
@@ -188,7 +189,7 @@ class BallSparseAttention(SparseBranches):
         return integers(batch, torch.int64)
 
     def _attend(self, x: Tensor, positions: Tensor, clouds: CloudLayout | None) -> Tensor:
-        """Attention of clouds in the order of their trees; of one where there is no layout."""
+        """Attention of points in the order of their trees; a single cloud if there is no layout."""
         if self.position is not None:
             offset = positions - self._centers(positions, clouds)
             with full_precision(x.device):
@@ -222,13 +223,13 @@ class BallSparseAttention(SparseBranches):
         lse: Tensor,
         clouds: CloudLayout | None,
     ) -> Tensor:
-        """Attention to the balls whose compressed points got most."""
+        """Attention to the balls whose compressed points got most attention."""
         rows, k_c, lse = q, k_c.detach(), lse.detach()
         cu_q = cu_k = None
         if clouds is not None:
             cu_q, cu_k = clouds.cu_rows, clouds.cu
             rows = q.new_zeros(clouds.n_rows, *q.shape[1:]).index_copy(0, clouds.row, q)
-            # what fills up a selection has no say in it
+            # padding rows have no weight in a selection
             none = lse.new_full((clouds.n_rows, lse.shape[1]), torch.inf)
             lse = none.index_copy(0, clouds.row, lse)
         balls = functional.select_blocks(
@@ -277,6 +278,6 @@ def _largest(batch: Tensor) -> int:
 
 
 def _check_sorted(batch: Tensor) -> None:
-    """Where that does not have the host wait."""
+    """Check that ids do not decrease, unless the host had to wait for them."""
     if batch.is_cpu and not torch.compiler.is_compiling() and (batch.diff() < 0).any():
         raise ValueError("batch descends, but ordered=True needs the clouds one behind the other")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Points in the order of a ball tree, and clouds of them behind one another."""
+"""Points in the order of a ball tree, and layout of several clouds in one array."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["CloudLayout", "ball_tree_order", "clouds_of"]
 
 
 def ball_tree_order(positions: Tensor, batch: Tensor | None = None) -> Tensor:
-    """Order of points in which neighbours in the list are neighbours in space.
+    """Order of points in which neighbours in the list are close in space.
 
     The leaves of a balanced k-d tree (`scipy.spatial.cKDTree`), whose every node is a stretch of
     the list: so is a ball of points, and a ball of balls. Trees are built on the CPU.
@@ -30,8 +30,8 @@ def ball_tree_order(positions: Tensor, batch: Tensor | None = None) -> Tensor:
     positions : Tensor, (N, d)
         Coordinates.
     batch : Tensor of int, (N,), optional
-        Number of the cloud of every point, in any order: a tree for each, one behind the other. One
-        cloud when left out.
+        Number of the cloud of every point, in any order: each cloud gets its tree, in the order of
+        their numbers. One cloud when left out.
 
     Returns
     -------
@@ -97,39 +97,39 @@ def _tree_order(points: NDArray[np.float64]) -> NDArray[Any]:
 
 @dataclass
 class CloudLayout:
-    """Borders of clouds, one behind the other, and of what is made of their points.
+    """Borders of clouds in one array, and of their balls and compressed points.
 
-    All sizes follow from the numbers of points and clouds, so that no number in a tensor has to be
-    known to the host: behind the clouds there is one more, for what remains.
+    All sizes follow from the numbers of points and clouds, so that the host reads no tensor: an
+    additional last cloud takes up unused space.
     """
 
     cu: Tensor
-    """Of points: [n_clouds + 2]."""
+    """Borders of points: [n_clouds + 2]."""
     ball: Tensor
     """Number of every point's ball."""
     members: Tensor
-    """Points of every ball [balls, ball_size], then any."""
+    """Points of every ball [balls, ball_size]; entries beyond its size are arbitrary."""
     ball_sizes: Tensor
     whole: Tensor
-    """Points that are compressed: those of the stretches that are full, then any."""
+    """Points that are compressed: those of full stretches; further entries are arbitrary."""
     cu_compressed: Tensor
-    """Of compressed points: [n_clouds + 2]."""
+    """Borders of compressed points: [n_clouds + 2]."""
     row: Tensor
-    """Where every point stands among the queries that share selections, of `n_rows`. They are
-    filled up so that clouds begin where selections do."""
+    """Row of every point among the `n_rows` queries, which are padded so that every cloud begins
+    with a new group of queries that share a selection."""
     n_rows: int
     cu_rows: Tensor
-    """Of these: [n_clouds + 2]."""
+    """Borders of clouds among these rows: [n_clouds + 2]."""
 
 
 def clouds_of(cu: Tensor, n: int, ball: int, stretch: int, group: int) -> CloudLayout:
-    """Where n points lie whose clouds have borders cu (n_clouds + 1,).
+    """Layout of n points in clouds with borders cu (n_clouds + 1,).
 
     Parameters
     ----------
     cu : Tensor of int64, (n_clouds + 1,)
     n, ball, stretch, group : int
-        Points; those in a ball, behind a compressed one, and that share a selection.
+        Number of points, of points in a ball, in a compressed point, and that share a selection.
     """
     sizes, n_clouds = cu.diff(), len(cu) - 1
 
@@ -156,7 +156,7 @@ def clouds_of(cu: Tensor, n: int, ball: int, stretch: int, group: int) -> CloudL
     n_rows = (n + n_clouds * (group - 1)) // group * group
 
     compressed = borders_of(pieces(stretch, sizes))
-    # points of full stretches, counted one after the other
+    # positions among the points of full stretches
     place = torch.arange(n // stretch * stretch, device=cu.device)
     of_place = cloud_of(place, compressed * stretch)
     whole = place + (cu[:-1] - compressed[:-1] * stretch)[of_place]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Batches of calls, as PyTorch's transforms make them: one call after the other.
+"""Batches of calls, which PyTorch's transforms make, computed one call after the other.
 
 Kernels are long compared with their calls. There are two kinds of batches: those of `torch.func`,
 for which operators have rules that are made here, and the older ones of `torch.autograd`
@@ -17,7 +17,7 @@ from torch import Tensor
 __all__ = ["is_batch", "one_by_one", "register_loop", "rows_of_batch"]
 
 is_batch: Callable[[Tensor], bool] = torch._C._functorch.is_legacy_batchedtensor
-"""Whether a tensor is such a batch of `torch.autograd`."""
+"""Function of a tensor: true if it is such a batch of `torch.autograd`."""
 
 
 def register_loop(operator: Any, stack: Callable[[Sequence[Tensor]], Tensor] | None = None) -> None:
@@ -27,7 +27,7 @@ def register_loop(operator: Any, stack: Callable[[Sequence[Tensor]], Tensor] | N
     ----------
     operator : CustomOpDef
     stack : callable, optional
-        Makes one result of those of all items; when left out they need to have one shape.
+        Function that joins the results of all items; when left out they must have one shape.
     """
 
     def rule(info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
@@ -57,19 +57,19 @@ def rows_of_batch(
     args: Any,
     stack: Callable[[Any], Tensor] = torch.stack,
 ) -> tuple[Any, Any]:
-    """Results of a function for every item of a batch, and the axis of the items in them.
+    """Results of a function for every item of a batch, and the axes of the items in them.
 
     Parameters
     ----------
     function : callable
         Returns a tensor, or a tuple or list of them.
     size : int
-        Items.
+        Number of items.
     in_dims : sequence
         Axis of the items in every argument, None where there is none; lists for lists.
     args : sequence
     stack : callable
-        Makes one result of those of all items.
+        Function that joins the results of all items.
     """
 
     def pick(value: Any, dim: Any, k: int) -> Any:
@@ -101,11 +101,11 @@ def one_by_one(function: Callable[..., Sequence[Any]], *tensors: Tensor | None) 
 def _at_level(
     function: Callable[..., Sequence[Any]], level: int, tensors: Sequence[Tensor | None]
 ) -> Sequence[Any]:
-    """The same for the batches of one level, inside of which those of lower levels are."""
+    """`one_by_one` for the batches of one level, which may contain batches of lower levels."""
     batches = {}
     for k, x in enumerate(tensors):
         if x is not None and is_batch(x):
-            # of a batch of another level alone, this expands to no items
+            # if x is a batch of another level only, this gives no items
             items = torch._remove_batch_dim(x, level, 0, 0)
             if items.shape[0]:
                 batches[k] = items

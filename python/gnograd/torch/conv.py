@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the layers that take PyG's arguments have in common: nodes, edges and their direction."""
+"""Base of the layers with PyG's arguments: nodes, edges and their direction."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _FLOWS = ("source_to_target", "target_to_source")
 
 
 class Given(NamedTuple):
-    """What a call of a layer is about."""
+    """Edges of a call of a layer, in one form."""
 
     x_src: Tensor
     x_dst: Tensor | None
     n_dst: int
     graph: AnyGraph
-    """The edges as they came, whatever the flow."""
+    """The edges as given, before `flow` is applied."""
     edge_index: Tensor | None = None
-    """The edges where they came so."""
+    """The edges, if given as ``edge_index``."""
     layout: torch.layout | None = None
-    """That of a sparse matrix where they came so."""
+    """Layout of the sparse matrix, if the edges were given as one."""
     values: Tensor | None = None
     """Values of the sparse matrix, in the order of the edges."""
     edge_attr: Tensor | None = None
@@ -42,16 +42,16 @@ class Given(NamedTuple):
 
 
 class Convolution(nn.Module):
-    """Takes nodes and edges as PyG's ``MessagePassing`` does, and its keyword arguments.
+    """Layer that takes nodes, edges and keyword arguments of PyG's ``MessagePassing``.
 
     Parameters
     ----------
     aggr : str
-        How messages are aggregated; "add" and "sum" are the same.
+        Aggregation of messages; "add" and "sum" are the same.
     aggr_kwargs : dict, optional
-        Arguments of the aggregation. Those here have none.
+        Arguments of the aggregation. gnograd's aggregations have none.
     flow : {"source_to_target", "target_to_source"}
-        Messages follow the edges, or go against them: then edges start at destinations.
+        Direction of messages: along the edges, or against them (edges then start at destinations).
     node_dim : int
         Axis of the nodes.
     decomposed_layers : int
@@ -82,7 +82,7 @@ class Convolution(nn.Module):
 
     @property
     def backwards(self) -> bool:
-        """Whether messages go against the edges."""
+        """True if messages go against the edges."""
         return self.flow == _FLOWS[1]
 
     def take(
@@ -136,7 +136,7 @@ class Convolution(nn.Module):
         return Given(x_src, x_dst, n_dst, graph, None, matrix.layout, values)
 
     def along(self, graph: AnyGraph, device: torch.device) -> AnyGraph:
-        """The graph whose edges messages follow."""
+        """The graph in the direction of messages."""
         if self.backwards and isinstance(graph, GraphInParts):
             raise TypeError(
                 f"{type(self).__name__}: flow is {self.flow!r}, which a DistributedGraph does not "
@@ -154,7 +154,7 @@ class Convolution(nn.Module):
 
 
 def _reversed(given: GraphArrays) -> Graph:
-    """The graph with every edge the other way, and the same rows of edge arrays."""
+    """The graph with all edges reversed, in the same rows of edge arrays."""
     places = torch.arange(given.indices.shape[0], device=given.indices.device)
     rows = places if given.edge_ids is None else given.edge_ids
     positions = given.src_edges if given.src_positions is None else given.src_positions
@@ -185,6 +185,6 @@ def _entries(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _spread(offsets: Tensor) -> Tensor:
-    """The row of every entry."""
+    """Row of every entry, from the offsets of the rows."""
     rows = torch.arange(len(offsets) - 1, device=offsets.device, dtype=offsets.dtype)
     return rows.repeat_interleave(offsets.diff())

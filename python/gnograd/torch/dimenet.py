@@ -103,7 +103,7 @@ class InteractionPPBlock(nn.Module):
         sbf : Tensor, (n_edges, num_spherical * num_radial)
             Radial part of the spherical basis; with `rbf` from `radial_basis`.
         vector : Tensor, (n_edges, 3)
-            From the start of every edge to its end.
+            Vectors from the start of every edge to its end.
         graph : Graph
 
         Returns
@@ -146,12 +146,12 @@ class DimeNetPlusPlus(nn.Module):
     num_spherical, num_radial : int
         As in `InteractionPPBlock`.
     cutoff : float
-        Length at which an edge stops to count, in the unit of the positions.
+        Largest length of an edge, in the unit of the positions.
     max_num_neighbors : int
-        Edges that end at an atom, the shortest, where the model looks for them itself. With a
-        warning where others are left out, which changes energies and makes them discontinuous.
+        Largest number of edges that end at an atom, the shortest ones, where the model searches for
+        them. If others are left out it warns: energies change and become discontinuous.
     envelope_exponent : int
-        Order of the envelope that brings every edge smoothly to 0 there.
+        Order of the envelope that brings edges smoothly to 0 at the cutoff.
     num_before_skip, num_after_skip : int
         As in `InteractionPPBlock`.
     num_output_layers : int
@@ -159,7 +159,7 @@ class DimeNetPlusPlus(nn.Module):
     act : str or callable
         Activation, as in `InteractionPPBlock`. Forces need a smooth one.
     output_initializer : {"zeros", "glorot_orthogonal"}
-        Of the last layer of the output blocks.
+        Initializer of the last layer of the output blocks.
     exclude : {"reverse_edge", "same_node", "none"}
         As in `InteractionPPBlock`.
 
@@ -256,11 +256,11 @@ class DimeNetPlusPlus(nn.Module):
             Positions.
         graph : Graph, optional
             Edges between atoms up to `cutoff` apart, both ways; longer ones contribute nothing.
-            Left out, they are looked for on every call. PyG's `batch` may stand here.
+            When left out, every call searches for them. PyG's `batch` may stand here.
         batch : Tensor of int64, (n_atoms,), optional
             Molecule of every atom; ascending, where no graph is given.
         offset : Tensor, (n_edges, 3), optional
-            In a periodic cell, how far the image of an edge's end is from the atom itself.
+            Shift from an atom to its image at the end of an edge, in a periodic cell.
 
         Returns
         -------
@@ -278,7 +278,7 @@ class DimeNetPlusPlus(nn.Module):
         vector = pos.index_select(0, dst) - pos.index_select(0, src)
         if offset is not None:
             vector = vector + offset
-        # rows of no edge have no length, and would have none of the derivatives that follow
+        # rows of no edge have length 0, where the norm has no derivative
         vector = torch.where(used_rows(graph, z.device)[:, None], vector, 1.0)
         vector = _apart(vector)
         length = torch.linalg.vector_norm(vector, dim=1, keepdim=True)
@@ -319,12 +319,12 @@ def _neighbors(pos: Tensor, cutoff: float, batch: Tensor | None, most: int) -> G
 
 
 def _descends(batch: Tensor | None) -> bool:
-    """Whether that is so; where numbers are not to be had, the search finds it."""
+    """True if ids decrease; false also in transforms, where the search checks them."""
     return batch is not None and not in_transform() and bool((batch.diff() < 0).any())
 
 
 def _apart(vector: Tensor) -> Tensor:
-    """Vectors of edges, but 0 where they are so short that forces would overflow."""
+    """Vectors of edges, set to 0 where they are so short that forces would overflow."""
     shortest = torch.finfo(vector.dtype).tiny ** (1 / 3)
     coincide = vector.detach().abs().amax(dim=1, keepdim=True) < shortest
     return vector.masked_fill(coincide, 0)
@@ -368,7 +368,7 @@ class _EmbeddingBlock(nn.Module):
 
 
 class _OutputPPBlock(nn.Module):
-    """Numbers of an atom from the edges that end there."""
+    """Outputs of an atom from the edges that end there."""
 
     def __init__(
         self,
@@ -420,7 +420,7 @@ def _residual_layers(number: int, hidden_channels: int, act: Function) -> nn.Seq
 
 
 def _function(act: Activation) -> Function:
-    """The activation behind a name."""
+    """Activation by name."""
     if callable(act):
         return act
 

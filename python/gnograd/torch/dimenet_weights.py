@@ -56,14 +56,14 @@ def dimenet_state_dict(variables: Mapping[str, Any]) -> dict[str, Tensor]:
     ----------
     variables : mapping of str to array
         Values by the names of the authors' programs [1]_, such as
-        ``"int_blocks/0/dense_kj/kernel"``, with or without the ``/.ATTRIBUTES/VARIABLE_VALUE``
-        that checkpoints have behind. What is no parameter of the network (states of optimizers,
-        averages, counters) is left out.
+        ``"int_blocks/0/dense_kj/kernel"``, with or without the suffix
+        ``/.ATTRIBUTES/VARIABLE_VALUE`` of checkpoints. Variables that are no parameters of the
+        network (states of optimizers, averages, counters) are left out.
 
     Returns
     -------
     dict of str to Tensor
-        In the dtype of the arrays.
+        Parameters in the dtype of the arrays.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def dimenet_state_dict(variables: Mapping[str, Any]) -> dict[str, Tensor]:
 
 
 def _parameter(name: str) -> str | None:
-    """Name of the parameter here, if the variable is one of the network."""
+    """Name of the parameter for a variable of the network; None for other variables."""
     if name in _WHOLE:
         return _WHOLE[name]
     *path, kind = name.split("/")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Operators, halos and sums on tensors, of graphs over many processes.
+"""Operators, halos and sums on tensors, for graphs distributed over processes.
 
 The rules of differentiation are those of `gnograd.torch.adapter`. Faces are called past the
 dispatcher, which knows nothing of other processes, so `torch.compile` breaks its graph here.
@@ -63,7 +63,7 @@ def on_parts(op: Function[Any, Any]) -> Callable[..., Any] | None:
 
 
 class _Faces(Faces):
-    """The faces of an operator, called as they are; a graph comes as it is."""
+    """The faces of an operator, called without custom operators, with the graph itself."""
 
     def _define(
         self, face: str, arguments: list[str], run: Callable[..., Any], fake: Callable[..., Any]
@@ -71,10 +71,10 @@ class _Faces(Faces):
         return run
 
     def _register_rules(self) -> None:
-        """Nothing: the dispatcher does not see them."""
+        """Register nothing: the dispatcher does not see these faces."""
 
     def in_copies(self, args: Sequence[Any]) -> bool:
-        return False  # they are made before
+        return False  # copies are made before
 
     def static(
         self, operands: Sequence[Tensor | None], static: Sequence[Any], lent: bool = False
@@ -90,13 +90,13 @@ class _Faces(Faces):
         return [*signature.kept(outputs[:n]), *outputs[n:]]
 
     def saved(self, static: dict[str, Any], kept: Sequence[Tensor]) -> list[Tensor | None]:
-        # rows of the halo come behind what the operator saves
+        # rows of the halo follow the tensors that the operator saves
         signature = self.op.signature(**static)
         n = builtins.sum(signature.needed)
         return [*super().saved(static, kept[:n]), *kept[n:]]
 
     def _n_results(self, signature: Any) -> int:
-        """How many results an operator has itself: outputs, and what else it saves."""
+        """Number of results of the operator itself: outputs and further saved arrays."""
         own = [
             needed and name not in signature.outputs
             for name, needed in zip(signature.saved, signature.needed, strict=True)
@@ -129,7 +129,7 @@ class _Exchange(torch.autograd.Function):
 
 
 class _Total(torch.autograd.Function):
-    """Sum over the processes; or, back, the same on each of them."""
+    """Sum over the processes; its adjoint gives every process the same cotangent."""
 
     @staticmethod
     def forward(comm: Communicator, back: bool, local: Tensor) -> Tensor:
@@ -153,7 +153,7 @@ class _Total(torch.autograd.Function):
 
 @not_compiled
 def halo(h_own: Tensor, *, graph: DistributedGraph) -> Tensor:
-    """`gnograd.halo` on tensors: own rows, and behind them those of the halo.
+    """`gnograd.halo` on tensors: own rows, followed by those of the halo.
 
     Differentiable any number of times, and in forward mode.
 
@@ -203,7 +203,7 @@ def sum_gradients(comm: Communicator, gradients: Any) -> Any:
 
 
 def _packed(comm: Communicator, tensors: Sequence[Tensor | None]) -> list[Any]:
-    """Sums of tensors, in one message; those on a GPU through the host where they have to."""
+    """Sums of tensors, in one message; through the host if messages cannot lie on a GPU."""
     given = [None if x is None else x.detach() for x in tensors]
     device = next((x.device for x in given if x is not None), torch.device("cpu"))
     through_host = device.type != "cpu" and not comm.takes_gpu

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Dropout of attention weights, edge by edge: what the kernels of ``gnograd.mha_gat`` draw."""
+"""Factors of dropout on attention weights, as the kernels of ``gnograd.mha_gat`` draw them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["dropout_factors"]
 
 
 def dropout_factors(seed: Tensor, n_edges: int, num_heads: int, dropout: float) -> Tensor:
-    """What `mha_gat`, `mha_gat_v2` and `mha_simple` multiply attention weights by.
+    """Factors by which `mha_gat`, `mha_gat_v2` and `mha_simple` multiply attention weights.
 
     Parameters
     ----------
@@ -47,10 +47,10 @@ def dropout_factors(seed: Tensor, n_edges: int, num_heads: int, dropout: float) 
 
 
 def _signed(bits: int) -> int:
-    """The number that 64 bits are with a sign, which is all that tensors have."""
+    """Signed integer with these 64 bits: tensors have no unsigned ones."""
     return bits - 2**64
 
 
 def _shifted(z: Tensor, n: int) -> Tensor:
-    """Shifted to the right, with zeros behind."""
+    """Logical shift to the right, which fills up with zeros."""
     return z >> n & 2 ** (64 - n) - 1

@@ -2,10 +2,9 @@
 """Operators on CPU tensors in eager mode, past PyTorch's dispatcher.
 
 The dispatcher makes custom operators work under `torch.compile`, `torch.func`, `torch.autocast` and
-whatever else wants to see them, and costs more than many a kernel. Where none of these is at work,
-kernels are called with the addresses of the tensors; a call like an earlier one, with the same
-static arguments, types and shapes, needs no more checks. Values and derivatives are those of the
-custom operators.
+other modes, and costs more time than many a kernel. If no such mode is active, kernels are called
+with the addresses of the tensors, and checks are only made for the first call with given static
+arguments, types and shapes. Values and derivatives are those of the custom operators.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Tensors: TypeAlias = Sequence[Tensor | None]
 _KINDS_OF_CALLS = 64
 _PLAIN = frozenset({Tensor, Parameter})
 _SOMEWHERE = torch.zeros(1)
-"""Where tensors without elements are."""
+"""Memory whose address stands for tensors without elements."""
 _CAN_TELL = hasattr(forward_ad, "_current_level") and all(
     hasattr(torch._C, query)
     for query in (
@@ -39,36 +38,37 @@ _CAN_TELL = hasattr(forward_ad, "_current_level") and all(
         "_len_torch_dispatch_stack", "_len_torch_function_stack",
     )
 )  # fmt: skip
-"""Whether this PyTorch says, by functions that it does not promise, what is at work."""
+"""True if PyTorch has the private functions that report active modes."""
 
 
 class _Kind:
-    """Calls with the same static arguments, and inputs of the same types and shapes."""
+    """Prepared calls for given static arguments and given types and shapes of inputs."""
 
     def __init__(self, forward: cpu.Prepared, static: dict[str, Any]) -> None:
         self.forward = forward
         self.static = static
-        """Static arguments, complete, but those that are arrays, and the graph."""
+        """Static arguments, complete, without arrays and the graph."""
         self.vjp: dict[tuple[bool, ...], tuple[tuple[Any, ...], cpu.Prepared | None]] = {}
-        """With the types and shapes of its tensors, by the gradients wanted and the cotangents
-        that are there."""
+        """Layout of the tensors and prepared call, by the flags of wanted gradients and present
+        cotangents."""
 
     def with_graph(self, graph: Graph | None) -> dict[str, Any]:
-        """Static arguments of a call."""
+        """Static arguments of a call with this graph."""
         return self.static if graph is None else {**self.static, "graph": graph}
 
 
 _Seen: TypeAlias = "tuple[tuple[Any, ...], tuple[int, ...], bool, list[Tensor]]"
-"""Types and shapes, addresses, whether one wants a gradient, and what lies at some addresses."""
+"""Types and shapes; addresses; true if a tensor requires a gradient; copies to keep alive."""
 
 
 def eager_function(op: Function[Any, Any]) -> Callable[..., tuple[Any, ...] | None]:
-    """How a function without derivatives is called in eager mode.
+    """Function that calls a function without derivatives in eager mode.
 
     Returns
     -------
     callable
-        Takes inputs and static arguments by name; None where custom operators have to be called.
+        Takes inputs, and static arguments by name; returns None if custom operators have to be
+        called.
     """
     return _forward_of(op, None)
 
@@ -76,15 +76,15 @@ def eager_function(op: Function[Any, Any]) -> Callable[..., tuple[Any, ...] | No
 def eager(
     op: Operator[Any, Any], vjp: Callable[..., Sequence[Tensor | None]]
 ) -> Callable[..., tuple[Any, ...] | None]:
-    """The same for an operator.
+    """Differentiable function that calls an operator in eager mode; see `eager_function`.
 
     Parameters
     ----------
     op : Operator
     vjp : callable
-        A differentiable vjp, which is called where derivatives of it may be wanted. It takes what
-        is saved, which inputs want gradients, static arguments by name, cotangents and inputs, and
-        gives a gradient for each of those.
+        A differentiable vjp, called where its derivatives may be needed. It takes saved tensors,
+        flags of wanted gradients, static arguments by name, cotangents and inputs, and returns a
+        gradient or None for every input.
     """
     n, n_outputs = len(op.inputs), op.n_outputs
 
@@ -105,7 +105,7 @@ def eager(
             if not any(wrt) or all(c is None for c in cotangents):
                 return (None,) * (1 + n)
             arrays = *cotangents, *ctx.saved_tensors
-            # where gradients are differentiated, it is by the rules of the custom operators
+            # gradients that may be differentiated come from the rules of the custom operators
             if not torch.is_grad_enabled() and not torch.compiler.is_compiling() and is_plain():
                 seen = _see(arrays)
                 if seen is not None:
@@ -117,7 +117,7 @@ def eager(
             inputs = arrays[n_outputs : n_outputs + n]
             return None, *vjp(kept, wrt, ctx.kind.with_graph(ctx.graph), cotangents, inputs)
 
-    # results tell where they come from: grad_fn=<mha_gatBackward>
+    # the name of the class appears in results: grad_fn=<mha_gatBackward>
     named: type[torch.autograd.Function] = type(op.name, (Eager,), {})
     return _forward_of(op, named.apply)
 
@@ -125,7 +125,7 @@ def eager(
 def _forward_of(
     op: Function[Any, Any], apply: Callable[..., Any] | None
 ) -> Callable[..., tuple[Any, ...] | None]:
-    """Forward, by the autograd function's `apply` where a gradient may be wanted."""
+    """Forward, through `apply` of the autograd function if a gradient may be needed."""
     known = Recent(_KINDS_OF_CALLS)
     n, n_outputs = len(op.inputs), op.n_outputs
     absent = (None,) * n
@@ -155,13 +155,13 @@ def _forward_of(
 
 
 def is_eager(*tensors: Tensor | None) -> bool:
-    """Whether a custom operator on these tensors may be left out, and its function called."""
+    """True if the function of a custom operator may be called directly on these tensors."""
     plain = all(x is None or type(x) in _PLAIN for x in tensors)
     return plain and not torch.compiler.is_compiling() and is_plain()
 
 
 def is_plain() -> bool:
-    """Whether nothing is at work that has to see custom operators."""
+    """True if no mode is active that has to see custom operators."""
     return (
         _CAN_TELL
         and forward_ad._current_level < 0
@@ -174,7 +174,7 @@ def is_plain() -> bool:
 
 
 def in_transform() -> bool:
-    """Whether tensors may stand for others, as in `torch.func` and under ``FakeTensorMode``."""
+    """True if tensors may be wrappers of others, as in `torch.func` and ``FakeTensorMode``."""
     if torch.compiler.is_compiling():  # compilers see to that themselves
         return False
     return not _CAN_TELL or bool(
@@ -183,7 +183,7 @@ def in_transform() -> bool:
 
 
 def _see(tensors: Tensors) -> _Seen | None:
-    """Types, shapes and addresses of tensors; None where they are not all plain, on the CPU."""
+    """Types, shapes and addresses of tensors; None unless all are plain tensors on the CPU."""
     layout: list[Any] = []
     addresses: list[int] = []
     copies: list[Tensor] = []
@@ -210,7 +210,7 @@ def _see(tensors: Tensors) -> _Seen | None:
             copies.append(x)
         try:
             address = x.data_ptr()
-        except RuntimeError:  # it stands for others, as a batch does
+        except RuntimeError:  # a wrapper of others, such as a batch
             return None
         if address & 7 and address % x.element_size():
             return None  # in the middle of a number
@@ -227,11 +227,11 @@ def _see(tensors: Tensors) -> _Seen | None:
 def _kind(
     op: Function[Any, Any], inputs: tuple[Any, ...], given: Mapping[str, Any]
 ) -> _Kind | None:
-    """A kind of calls that is seen for the first time, if they are right."""
+    """Check a call of a new kind and prepare later ones; None if it has errors."""
     try:
         forward = op.prepare(tuple(map(_array, inputs)), given)
         static = op.complete(given)
-    except Exception:  # which custom operators find, too
+    except Exception:  # custom operators raise it again
         return None
     for name in ("graph", *op.arrays):
         static.pop(name, None)
@@ -246,7 +246,7 @@ def _known_vjp(
     arrays: Tensors,
     layout: tuple[Any, ...],
 ) -> cpu.Prepared | None:
-    """The vjp of a kind of calls; None if tensors are not what they were."""
+    """Prepared vjp for a kind of calls; None if types or shapes differ from those prepared."""
     n, n_outputs = len(op.inputs), op.n_outputs
     present = *wrt, *[c is not None for c in arrays[:n_outputs]]
     found = kind.vjp.get(present)

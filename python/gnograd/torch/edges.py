@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Edges as PyTorch programs have them, and the `gnograd.Graph` of them."""
+"""Edges in the forms of PyTorch programs, and graphs made from them."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ __all__ = [
 ]
 
 Edges: TypeAlias = "AnyGraph | GraphInParts | Tensor"
-"""A graph, built once for all layers and steps, or what PyG takes: ``edge_index (2, n_edges)``, or
-a sparse matrix with a row for every destination."""
+"""A graph, built once for all layers and steps, or a form of PyG: ``edge_index (2, n_edges)``, or a
+sparse matrix with a row for every destination."""
 
 
 @named_now("self_loops")
 def graph_from_edge_index(
     edge_index: Tensor, n_src: int, n_dst: int, *, self_loops: bool | None = None
 ) -> Graph:
-    """`Graph.from_edge_index`, made once of a tensor that is given again with the same numbers.
+    """`Graph.from_edge_index` with a cache: a tensor with unchanged numbers gives the same graph.
 
     Layers of a model that are called with the same ``edge_index`` share one graph. It is kept as
     long as the tensor is, with a copy of the numbers, which are compared in every call: memory may
@@ -53,7 +53,7 @@ def graph_from_edge_index(
     n_src, n_dst : int
         Numbers of nodes.
     self_loops : bool, optional
-        As there.
+        As in `Graph.from_edge_index`.
 
     Raises
     ------
@@ -68,16 +68,16 @@ def graph_from_edge_index(
 
 
 class _Kept(NamedTuple):
-    """What was made of a tensor."""
+    """Graphs made of one tensor."""
 
     tensor: weakref.ref[Tensor]
     numbers: Tensor
-    """A copy of its numbers, of which the graphs are made."""
+    """Copy of its numbers, from which the graphs are made."""
     graphs: dict[tuple[Any, ...], Graph]
-    """By the other arguments."""
+    """Graphs by the other arguments."""
 
     def holds_for(self, edge_index: Tensor) -> bool:
-        """Whether it was made of this tensor, with the numbers that are in it now."""
+        """True if this was made of the given tensor, and its numbers have not changed."""
         numbers = self.numbers
         return (
             self.tensor() is edge_index
@@ -89,18 +89,18 @@ class _Kept(NamedTuple):
 
 
 _FEW = 4096
-"""Numbers from which on NumPy compares quicker, several at a time."""
+"""Size from which on NumPy compares faster than PyTorch."""
 
 
 def _equal(a: Tensor, b: Tensor) -> bool:
-    """Whether all numbers are equal, of tensors of one shape and type."""
+    """True if two tensors of one shape and type are equal."""
     if not a.is_cpu or a.numel() < _FEW:
         return torch.equal(a, b)
     return bool((a.numpy() == b.numpy()).all())
 
 
 class _Made:
-    """Graphs of tensors that are still there, and as they were."""
+    """Cache of graphs by tensors, as long as these live and are unchanged."""
 
     def __init__(self) -> None:
         self._kept: dict[int, _Kept] = {}
@@ -130,8 +130,8 @@ def with_self_loops(
     Parameters
     ----------
     graph : Graph
-        Its own self-loops are left out. Of a bipartite graph the first ``min(n_src, n_dst)``
-        nodes on both sides count as the same.
+        Its own self-loops are left out. In a bipartite graph the first ``min(n_src, n_dst)`` nodes
+        on both sides count as the same.
     edge_attr : Tensor, (n_edges, D), optional
         Edge features.
     fill_value : float, Tensor or {"mean", "add", "min", "max"}
@@ -170,7 +170,7 @@ def with_self_loops(
 def _with_own_self_loops(
     graph: DistributedGraph, edge_attr: Tensor | None, fill_value: float | Tensor | str
 ) -> tuple[DistributedGraph, Tensor | None]:
-    """The same of a graph over many processes: loops and their features are a node's own."""
+    """`with_self_loops` for a distributed graph: loops belong to the process that owns the node."""
     looped = graph.with_self_loops()
     if edge_attr is None:
         return looped, None
@@ -199,39 +199,39 @@ def _features_of_loops(
 
 
 def graph_of(edges: Edges, n_src: int, n_dst: int) -> AnyGraph:
-    """The graph itself, or that of an ``edge_index``."""
+    """The graph itself, or the graph of an ``edge_index``."""
     if isinstance(edges, Tensor):
         return graph_from_edge_index(edges, n_src, n_dst)
     return cast(AnyGraph, edges)  # a graph over many processes stands for a graph from here on
 
 
 def ends_of(graph: AnyGraph, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Source and destination of every row of the edge arrays; of a process' part, its own."""
+    """Source and destination of every row of the edge arrays, in a process' own numbers."""
     graph = graph.local if isinstance(graph, DistributedGraph) else graph
     graph = Graph.of(graph, device)
     return graph.src, graph.dst
 
 
 def of_sources(x: Tensor, graph: AnyGraph) -> Tensor:
-    """Rows that the sources of `ends_of` name; of a process' part, with those of the halo."""
+    """Rows indexed by the sources of `ends_of`; for a distributed graph with those of the halo."""
     return halo(x, graph=graph) if isinstance(graph, DistributedGraph) else x
 
 
 def used_rows(graph: AnyGraph, device: torch.device) -> Tensor:
-    """Which rows of the edge arrays belong to an edge."""
+    """Mask of the rows of edge arrays that belong to an edge."""
     graph = graph.local if isinstance(graph, DistributedGraph) else graph
     return ~Graph.of(graph, device).free_rows
 
 
 def without_free_rows(edge_attr: Tensor, graph: AnyGraph) -> Tensor:
-    """Edge features with zeros in the rows that belong to no edge, where there may be some.
+    """Edge features with zeros in rows that belong to no edge, if there may be such rows.
 
-    Their values do not matter, but a layer's gradient has zero times what stands there.
+    Their values do not matter, but NaN times 0 would enter a layer's gradient.
     """
     local = graph.local if isinstance(graph, DistributedGraph) else graph
     offsets, n_rows = local.arrays.offsets, local.n_edges
     if edge_attr.shape[0] != n_rows:
-        return edge_attr  # which operators refuse
+        return edge_attr  # operators raise the error
     on_gpu = isinstance(offsets, Tensor) and offsets.is_cuda
     if is_eager(edge_attr) and not on_gpu and int(offsets[-1]) == n_rows:
         return edge_attr  # the host knows that there are none

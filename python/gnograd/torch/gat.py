@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Graph attention layers with PyG's arguments.
 
-They hold parameters of the same names and shapes, so that PyG's ``state_dict`` loads as it is.
+The layers hold parameters of the same names and shapes: PyG's ``state_dict`` loads as it is.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _SelfLoopAttention(Attention):
         self.has_bias = bias
 
     def make_the_rest(self) -> None:
-        """Make what PyG has behind the projections: optimizers know parameters by their order."""
+        """Make the parameters after the projections, in PyG's order for optimizers."""
         width, of_res = self.heads * self.out_channels, self.n_dst_features
         self.lin_edge = None
         if self.edge_dim is not None:
@@ -60,8 +60,8 @@ class _SelfLoopAttention(Attention):
         self_loops: bool = False,
         edge_attr: Tensor | None = None,
     ) -> Given:
-        """The same, with self-loops if asked for."""
-        # features of loops are made from those of other edges, which need a graph of their own
+        """`Attention.take`, with self-loops if asked for."""
+        # features of loops are made from those of other edges, which needs the graph without loops
         at_once = self.add_self_loops and edge_attr is None and not self._has_features(edge_index)
         given = super().take(x, edge_index, size, at_once, edge_attr)
         if not self.add_self_loops:
@@ -108,7 +108,7 @@ class GATConv(_SelfLoopAttention):
     concat : bool
         Heads side by side, or their mean.
     negative_slope : float
-        Of LeakyReLU.
+        Slope of LeakyReLU for negative numbers.
     dropout : float
         Probability that an attention weight is dropped in training. `torch.manual_seed` decides
         which ones.
@@ -188,11 +188,11 @@ class GATConv(_SelfLoopAttention):
         Parameters
         ----------
         x : Tensor, (n_nodes, in_channels), or a pair for sources and destinations
-            Of destinations that are None, nothing enters scores and residual.
+            Destinations that are None add nothing to scores and residual.
         edge_index : Graph, or Tensor of int64, (2, n_edges), or sparse Tensor, (n_dst, n_src)
             A sparse matrix of more than two dimensions carries the edge features.
         edge_attr : Tensor, (n_edges, edge_dim), optional
-            Of a sparse matrix, in the order of its values.
+            Edge features; with a sparse matrix in the order of its values.
         size : tuple of int, optional
             Numbers of sources and destinations, for destinations that are None.
         return_attention_weights : bool, optional
@@ -339,7 +339,7 @@ class TransformerConv(Attention):
     """
 
     _alpha: Tensor | None = None
-    """PyG has the attention weights here within a call, and None after it."""
+    """Attention weights within a call, None after it, as in PyG."""
 
     def __init__(
         self,
@@ -396,6 +396,6 @@ class TransformerConv(Attention):
         src, dst = ends_of(graph, out.device)
         keys = of_sources(k, graph)[src]
         keys = keys if e is None else keys + e
-        # as PyG has it, the weights before dropout
+        # the weights before dropout, as in PyG
         scores = (self.heads_of(q[dst]) * self.heads_of(keys)).sum(-1) / self.out_channels**0.5
         return self.with_weights(out, given, scores, (src, dst), {})

@@ -18,16 +18,16 @@ __all__ = ["GCNConv"]
 
 
 class _Propagation(NamedTuple):
-    """The matrix ``diag(scale) A diag(scale)``, of which A has the edges of a graph."""
+    """The matrix ``diag(scale) A diag(scale)``, where A is the adjacency matrix of a graph."""
 
     graph: AnyGraph
     weight: Tensor | None
     """Values of A, (n_edges,); None for ones."""
     scale: Tensor | None
-    """(n_nodes,)"""
+    """Factors of the rows and columns, (n_nodes,); None for ones"""
 
     def apply(self, x: Tensor) -> Tensor:
-        """Its product with x, (n_nodes, D)."""
+        """Product of the matrix with x, (n_nodes, D)."""
         scale = None if self.scale is None else self.scale[:, None].to(x.dtype)
         x = x if scale is None else scale * x
         if self.weight is None:
@@ -49,11 +49,11 @@ class GCNConv(Convolution):
         Features of a node; -1 to take them from the first input.
     out_channels : int
     improved : bool
-        Self-loops that are added weigh 2, not 1. As with PyG, where edges have no weights all
-        weigh 1 all the same.
+        Give added self-loops the weight 2, not 1. As in PyG, without edge weights all edges have
+        the weight 1 nevertheless.
     cached : bool
-        Keep graph and degrees of the first call for all further ones, whatever edges they name.
-        They need as many nodes.
+        Keep graph and degrees of the first call for all further ones, whatever edges these have.
+        They must have as many nodes.
     add_self_loops : bool, optional
         Give every node without a self-loop one; as `normalize` when left out.
     normalize : bool
@@ -114,7 +114,7 @@ class GCNConv(Convolution):
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels})"
 
     def reset_parameters(self) -> None:
-        """Draw new parameters, as PyG does, and forget what is cached."""
+        """Draw new parameters, as PyG does, and clear the cache."""
         self.lin.reset_parameters()
         if self.bias is not None:
             nn.init.zeros_(self.bias)
@@ -127,8 +127,8 @@ class GCNConv(Convolution):
         ----------
         x : Tensor, (..., n_nodes, in_channels)
         edge_index : Graph, or Tensor of int64, (2, n_edges), or sparse Tensor, (n_nodes, n_nodes)
-            The values of a sparse matrix are weights. To its own self-loops those added come on
-            top; other edges keep theirs.
+            The values of a sparse matrix are weights. Added self-loops come on top of its own;
+            self-loops of other forms of edges are kept instead, with their weights.
         edge_weight : Tensor, (n_edges,), optional
 
         Returns
@@ -176,7 +176,7 @@ class GCNConv(Convolution):
         return _Propagation(graph, weight, scale)
 
     def _looped(self, given: Given, weight: Tensor | None) -> tuple[AnyGraph, Tensor | None]:
-        """Self-loops where there are none, and the weights with them."""
+        """Add self-loops to nodes without one, and their weights."""
         graph, n = given.graph, given.graph.n_dst
         if weight is None:
             return (graph if given.edge_index is not None else with_self_loops(graph)[0]), None
@@ -187,7 +187,7 @@ class GCNConv(Convolution):
             edges = torch.stack([torch.cat([src, nodes]), torch.cat([dst, nodes])])
             weight = torch.cat([weight, weight.new_full((n,), fill)])
             return graph_from_edge_index(edges, n, n), weight
-        # a self-loop there is keeps its weight; other edges write behind the last node
+        # an existing self-loop keeps its weight; other edges write behind the last node
         node = torch.where((src == dst) & used_rows(graph, weight.device), src, n)
         loops = weight.new_full((n + 1,), fill).index_put((node,), weight)[:n]
         graph, rows = with_self_loops(graph, weight[:, None], loops[:, None])

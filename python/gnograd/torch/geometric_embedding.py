@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Embeddings of positions and of the shape of neighbourhoods, as GAOT has them."""
+"""GAOT's embeddings of positions and of the shape of neighbourhoods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["GeometricEmbedding", "node_pos_encode"]
 
 _CHANNELS = 64
 _LEAST_SPREAD = 1e-6
-"""Features that vary less over the destinations are not divided by how much they do."""
+"""Smallest standard deviation over the destinations by which features are divided."""
 
 
 def node_pos_encode(x: Tensor, freq: int = 4) -> Tensor:
@@ -49,7 +49,7 @@ class GeometricEmbedding(nn.Module):
         A network of the moments of `gnograd.neighborhood_moments`, in standard units over all
         destinations; or of the offset of every neighbour, pooled.
     pooling : {"max", "mean"}
-        Of the second.
+        Pooling of the second method.
 
     Notes
     -----
@@ -108,10 +108,10 @@ class GeometricEmbedding(nn.Module):
             The points, of which some are neighbours.
         latent_queries : Tensor, (m, input_dim)
         graph : Graph
-            From points to queries.
+            Graph from points to queries.
         n_items : int
-            Of a batch, with as many queries each, one behind the other: standard units are those
-            of an item.
+            Items of a batch, each with equally many queries, in order: features are normalised
+            within an item.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class GeometricEmbedding(nn.Module):
         features = torch.cat([*columns, found.centroid, found.eigenvalues], dim=1)
         items = features.unflatten(0, (n_items, -1))
         centred = items - items.mean(dim=1, keepdim=True)
-        # of features that are all the same the root has no derivative
+        # the root has no derivative for features that are all the same
         m = items.shape[1]
         square = centred.square().sum(dim=1, keepdim=True) / max(m - 1, 1)
         varies = square >= _LEAST_SPREAD**2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Graphs as tensors: data of a program, like features."""
+"""Graphs whose arrays are tensors, and which programs use as data."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ AnyGraph: TypeAlias = "Graph | gnograd.graph.Graph"
 class Graph(GraphOfPoints, OfArrays):
     """A graph whose arrays are tensors.
 
-    What `gnograd.Graph` is for NumPy: functions and modules of `gnograd.torch` take either. This
-    one is part of a program's data: it moves to devices, enters and leaves compiled and exported
-    programs (it is a node of PyTorch's pytrees), and is pickled with all that it has, also for
-    `torch.load` with ``weights_only=True``.
+    Counterpart of `gnograd.Graph`, which has NumPy arrays: functions and modules of
+    `gnograd.torch` take either. This one is part of a program's data: it moves to devices, enters
+    and leaves compiled and exported programs (it is a node of PyTorch's pytrees), and is pickled
+    with all its arrays, also for `torch.load` with ``weights_only=True``.
 
-    `from_edge_index` and `from_csc` make graphs, and check what they are made of, as files are
-    checked that graphs are read of; the constructor trusts its arrays.
+    `from_edge_index` and `from_csc` make graphs and check their arguments, and graphs read from
+    files are checked too; the constructor trusts its arrays.
 
     Parameters
     ----------
     arrays : GraphArrays
         Edges by destination, and by source.
     borders : Borders, optional
-        Of a batch: where its graphs begin, as tensors.
+        First nodes and rows of the graphs of a batch, as tensors.
 
     Examples
     --------
@@ -90,8 +90,8 @@ class Graph(GraphOfPoints, OfArrays):
         ----------
         edge_index : Tensor of int64 or int32, (2, n_edges)
         n_src, n_dst : int, optional
-            Numbers of nodes. One left out is the same as the other; both left out are one more than
-            the largest node, for which a GPU is waited for, and compilation breaks the graph.
+            Numbers of nodes. One left out equals the other; both left out are one more than the
+            largest node: the host waits for it, and compilation breaks its graph.
         self_loops : bool, optional
             Leave out the self-loops there are: their rows of edge arrays belong to no edge then. If
             true, have exactly one at each of the first ``min(n_src, n_dst)`` nodes, whose rows come
@@ -141,7 +141,7 @@ class Graph(GraphOfPoints, OfArrays):
 
     @classmethod
     def _of_neighbors(cls, offsets: Tensor, indices: Tensor, n_src: int) -> Graph:
-        """Graph of what a search has found; under `torch.func.vmap` it may have room."""
+        """Graph of the result of a search; under `torch.func.vmap` it may have free rows."""
         return cls._of_columns(graph_from_csc(offsets, indices, n_src, in_transform()))
 
     @classmethod
@@ -165,7 +165,7 @@ class Graph(GraphOfPoints, OfArrays):
         return cls.from_edge_index(first_edges(ends, free, n_src), n_src, n_dst)
 
     def reverse(self) -> Graph:
-        """The same edges the other way round, as `gnograd.Graph.reverse`; rows stay."""
+        """Graph with all edges reversed, in the same rows, as `gnograd.Graph.reverse`."""
         n_src, n_dst, _ = self.sizes
         made = graph_of_rows(torch.stack([self.dst, self.src]), self.free_rows, n_dst, n_src)
         borders = self.borders
@@ -174,7 +174,7 @@ class Graph(GraphOfPoints, OfArrays):
         return Graph(GraphArrays(*made), borders)
 
     def with_self_loops(self) -> Graph:
-        """The same graph with one self-loop a node, as `gnograd.Graph.with_self_loops`."""
+        """Copy with exactly one self-loop a node, as `gnograd.Graph.with_self_loops`."""
         n_src, n_dst, _ = self.sizes
         src, dst = self.src, self.dst
         loops = torch.arange(torch.sym_min(n_src, n_dst), device=self.device)
@@ -184,13 +184,13 @@ class Graph(GraphOfPoints, OfArrays):
 
     @classmethod
     def of(cls, graph: AnyGraph, device: torch.device | str | None = None) -> Graph:
-        """The same graph as tensors, on the CPU in the same memory.
+        """Convert a graph to tensors, on the CPU in the same memory.
 
         Parameters
         ----------
         graph : gnograd.Graph or Graph
         device : optional
-            Where the tensors are to be; as they are when left out.
+            Device for the tensors; unchanged when left out.
         """
         if isinstance(graph, Graph):
             return graph if device is None else graph.to(device)
@@ -202,20 +202,20 @@ class Graph(GraphOfPoints, OfArrays):
 
     @classmethod
     def batch(cls, graphs: Sequence[AnyGraph]) -> Graph:
-        """One graph of several, as `gnograd.Graph.batch` does."""
+        """One graph of several, as `gnograd.Graph.batch` makes it."""
         arrays, borders = side_by_side([arrays_of(graph) for graph in graphs], _cat, _numbers)
         return cls(arrays, Borders(*map(torch.tensor, borders)))
 
     def unbatch(self) -> list[Graph]:
-        """The graphs of which `batch` made this one."""
+        """The graphs that `batch` has joined."""
         borders = None if self.borders is None else Borders(*(b.tolist() for b in self.borders))
         return [Graph(arrays) for arrays in apart(self.arrays, borders)]
 
     def pad(self, n_edges: int) -> Graph:
-        """The same graph with room for more edges, as `gnograd.Graph.pad` does."""
+        """Copy with room for more edges, as `gnograd.Graph.pad` makes it."""
         return Graph(with_room(self.arrays, n_edges, _cat, _numbers), self.borders)
 
-    # ---- what there is to see ----
+    # ---- properties ----
 
     @property
     def offsets(self) -> Tensor:
@@ -231,13 +231,13 @@ class Graph(GraphOfPoints, OfArrays):
 
     @property
     def edge_ids(self) -> Tensor | None:
-        """Row of the edge arrays that every entry of `indices` uses, or None: its own."""
+        """Row of the edge arrays for every entry of `indices`; None if in the same order."""
         ids: Tensor | None = self.arrays.edge_ids
         return ids
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors are."""
+        """Device of the tensors."""
         return self.arrays.offsets.device
 
     @property
@@ -247,17 +247,17 @@ class Graph(GraphOfPoints, OfArrays):
 
     @property
     def src(self) -> Tensor:
-        """Source of every row of the edge arrays, int64, (n_edges,); 0 where it is no edge's."""
+        """Source of every row of the edge arrays, int64, (n_edges,); 0 for free rows."""
         return self._by_row(self.arrays.edge_ids, self.arrays.indices)
 
     @property
     def dst(self) -> Tensor:
-        """Destination of every row of the edge arrays, int64, (n_edges,); 0 likewise."""
+        """Destination of every row of the edge arrays, int64, (n_edges,); 0 for free rows."""
         return self._by_row(self.arrays.src_edges, self.arrays.src_indices)
 
     @property
     def free_rows(self) -> Tensor:
-        """Whether a row of the edge arrays belongs to no edge, bool, (n_edges,)."""
+        """True for every row of the edge arrays that belongs to no edge, bool, (n_edges,)."""
         offsets, indices, ids = self.arrays[:3]
         free = torch.arange(indices.shape[0], device=offsets.device) >= offsets[-1]
         return free if ids is None else torch.empty_like(free).scatter(0, ids, free)
@@ -272,40 +272,40 @@ class Graph(GraphOfPoints, OfArrays):
             return "Graph(n_src={}, n_dst={}, n_edges={})".format(*self.sizes)
         return representation(self.arrays)
 
-    # ---- where it is ----
+    # ---- devices ----
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Graph:
-        """The same graph on a device; itself if it is there."""
+        """Copy on a device; the graph itself if it is there."""
         if self.device == torch.device(device):
             return self
         return self._each(lambda x: x.to(device, non_blocking=non_blocking))
 
     def cpu(self) -> Graph:
-        """The same graph on the CPU."""
+        """Copy on the CPU."""
         return self.to("cpu")
 
     def cuda(self, device: int | None = None, non_blocking: bool = False) -> Graph:
-        """The same graph on a GPU."""
+        """Copy on a GPU."""
         return self.to("cuda" if device is None else f"cuda:{device}", non_blocking)
 
     def pin_memory(self) -> Graph:
-        """The same graph in pinned memory, as `torch.utils.data.DataLoader` asks for it."""
+        """Copy in pinned memory, for `torch.utils.data.DataLoader`."""
         return self._each(lambda x: x.pin_memory())
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Graph:
-        borders = self.borders  # of a batch: they stay on the host, which is asked for them
+        borders = self.borders  # they stay on the host, which reads them
         return Graph(GraphArrays(*(None if x is None else change(x) for x in self.arrays)), borders)
 
     @property
     def lent(self) -> gnograd.graph.Graph:
-        """The same for kernels, in the same memory; made once."""
+        """`gnograd.Graph` for kernels, in the same memory; made once."""
         if self._lent is None or self._lent[0] is not self.arrays:
             self._lent = self.arrays, lend_tensors(self.arrays)
         return self._lent[1]
 
     @property
     def is_lendable(self) -> bool:
-        """Whether it is on the CPU, and its tensors do not stand for others."""
+        """True if the tensors are on the CPU and no wrappers of others."""
         if self._lent is not None and self._lent[0] is self.arrays:
             return True
         return self.device.type == "cpu" and is_eager(*self.arrays)
@@ -321,7 +321,7 @@ class Graph(GraphOfPoints, OfArrays):
 
 
 def _restored(arrays: GraphArrays, borders: Borders | None) -> Graph:
-    """Graph that comes from outside, such as a file: checked, and kept in copies."""
+    """Graph from an untrusted source, such as a file: checked, and kept in copies."""
     borders = None if borders is None else Borders(*borders)
     tensors = [*arrays, *(borders or ())]
     for x in tensors:
@@ -338,7 +338,7 @@ def _restored(arrays: GraphArrays, borders: Borders | None) -> Graph:
 
 
 def _between_processes(graph: Graph) -> tuple[Any, ...]:
-    """Between a program's own processes, as of a data loader, graphs are trusted."""
+    """Pickle a graph for another process of the program, such as a data loader, without checks."""
     return Graph, (graph.arrays, graph.borders)
 
 
@@ -356,9 +356,9 @@ def collate(samples: Sequence[Any]) -> Any:
     Returns
     -------
     object
-        In that form: the batch of the graphs (`Graph.batch`), tensors one behind the other as the
-        rows of nodes and edges are, those without an axis and numbers as a tensor (n_samples,), and
-        lists of anything else.
+        An object of the same form with the batch of the graphs (`Graph.batch`), tensors
+        concatenated along their first axis, like rows of nodes and edges, a tensor (n_samples,) of
+        numbers and tensors without axes, and lists of anything else.
 
     Examples
     --------
@@ -390,7 +390,7 @@ def collate(samples: Sequence[Any]) -> Any:
 
 
 def arrays_of(graph: AnyGraph, device: torch.device | None = None) -> GraphArrays:
-    """The tensors of a graph, on a device."""
+    """Arrays of a graph as tensors on a device."""
     if isinstance(graph, Graph):
         return graph.arrays if device is None else graph.to(device).arrays
     arrays = GraphArrays(*(None if x is None else torch.from_numpy(x) for x in graph.arrays))
@@ -405,7 +405,7 @@ def arrays_of(graph: AnyGraph, device: torch.device | None = None) -> GraphArray
 
 
 def lend_tensors(arrays: GraphArrays) -> gnograd.graph.Graph:
-    """Graph for kernels in the memory of tensors."""
+    """Graph for kernels, in the memory of tensors."""
     for name, x in zip(arrays._fields, arrays, strict=True):
         dtype = torch.int32 if name.endswith("indices") else torch.int64
         if x is not None and (x.dtype is not dtype or not x.is_contiguous()):
@@ -448,7 +448,7 @@ def _numbers(first: int, last: int, like: Tensor) -> Tensor:
 
 
 def _flatten(graph: AnyGraph) -> tuple[list[Any], str | None]:
-    """Arrays that are there, and the names of those that are not: None is a leaf to PyTorch."""
+    """Arrays that are not None, and the names of the others: PyTorch takes None for a leaf."""
     keyed, absent = _flatten_with_keys(graph)
     return [x for _, x in keyed], absent
 
@@ -475,5 +475,5 @@ for _kind, _name in ((Graph, "gnograd.torch.Graph"), (gnograd.graph.Graph, "gnog
         _kind, _flatten, _unflatten, serialized_type_name=_name,
         flatten_with_keys_fn=_flatten_with_keys,
     )  # fmt: skip
-# not Graph, which trusts its arrays
+# without Graph, whose constructor trusts its arrays
 torch.serialization.add_safe_globals([_restored, GraphArrays, Borders])

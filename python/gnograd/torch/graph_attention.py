@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What layers of attention along edges share: heads, edge features, the weights themselves."""
+"""Base of layers with attention along edges: heads, edge features, attention weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Attention"]
 
 
 class Attention(Convolution):
-    """What the attention layers share: heads, edges and their features, the weights themselves."""
+    """Base of the attention layers: heads, edges and their features, attention weights."""
 
     lin_edge: Linear | None
 
@@ -55,7 +55,7 @@ class Attention(Convolution):
         self_loops: bool = False,
         edge_attr: Tensor | None = None,
     ) -> Given:
-        """The same with edge features, which a sparse matrix may have for values."""
+        """`Convolution.take` with edge features, which may be the values of a sparse matrix."""
         given = super().take(x, edge_index, size, self_loops)
         if edge_attr is None and given.values is not None and given.values.dim() > 1:
             edge_attr = given.values
@@ -75,7 +75,7 @@ class Attention(Convolution):
         return out
 
     def destinations(self, given: Given) -> Tensor:
-        """Features of the destinations, which have to be there."""
+        """Features of the destinations; an error if there are none."""
         if given.x_dst is None:
             raise TypeError(f"{type(self).__name__}: x has no features of destinations")
         return given.x_dst
@@ -85,7 +85,7 @@ class Attention(Convolution):
         return x.view(-1, self.heads, self.out_channels)
 
     def draw(self, like: Tensor) -> dict[str, Any]:
-        """Arguments for dropout: in training a new seed, of PyTorch's generator for the device."""
+        """Arguments for dropout: in training a new seed, from PyTorch's generator of the device."""
         if not self.training or self.dropout == 0:
             return {}
         return {
@@ -125,7 +125,7 @@ class Attention(Convolution):
 def _matrix(
     src: Tensor, dst: Tensor, alpha: Tensor, shape: tuple[int, int], layout: torch.layout
 ) -> tuple[Tensor, Tensor]:
-    """Sparse matrix of the weights, (n_dst, n_src, heads), and they in the order it has them."""
+    """Sparse matrix of the weights, (n_dst, n_src, heads), and the weights in its order."""
     first, second = (src, dst) if layout == torch.sparse_csc else (dst, src)
     order = (first * max(shape) + second).argsort(stable=True)
     rows, alpha = torch.stack([dst, src])[:, order], alpha[order]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Graphs made inside PyTorch's programs: custom operators that compilers need not look into.
+"""Construction of graphs inside PyTorch's programs, by custom operators.
 
-On the CPU edges are ordered by the library; on a GPU by PyTorch's stable sort, where they are.
+On the CPU edges are ordered by the library; on a GPU by PyTorch's stable sort, on the device.
 Both give the same graph. A result is the list of the arrays of `gnograd.graph_arrays.GraphArrays`.
 """
 
@@ -20,9 +20,9 @@ __all__ = ["first_edges", "graph_from_csc", "graph_from_edges", "graph_of_rows"]
 
 
 def _by_destination(keys: Tensor, n_keys: int, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Order edges by one end: offsets, the other ends, and where each edge was before.
+    """Order edges by one end: offsets, the other ends, and the former position of each edge.
 
-    Keys that are not below n_keys come last, behind the last offset.
+    Edges whose keys are not below n_keys come last, behind the last offset.
     """
     keys, order = keys.sort(stable=True)
     nodes = torch.arange(n_keys + 1, device=keys.device)
@@ -33,7 +33,7 @@ def _by_destination(keys: Tensor, n_keys: int, others: Tensor) -> tuple[Tensor, 
 def _ordered(
     src: Tensor, dst: Tensor, left_out: Tensor | None, n_src: int, n_dst: int
 ) -> list[Tensor]:
-    """Both orders of edges, by PyTorch's own operators, on the device where they are."""
+    """Both orders of edges, by PyTorch's own operators, on the device of the edges."""
     if left_out is not None:
         src, dst = src.masked_fill(left_out, n_src), dst.masked_fill(left_out, n_dst)
     offsets, indices, rows = _by_destination(dst, n_dst, src)
@@ -64,9 +64,9 @@ def graph_from_edges(
 def graph_from_csc(
     offsets: Tensor, indices: Tensor, n_src: int, room: bool = False
 ) -> list[Tensor]:
-    """Arrays of the graph of edges by destination, but those that it does not need.
+    """Arrays of the graph of edges by destination, without those that it does not need.
 
-    With `room`, there may be indices behind the last offset, which are no edges.
+    With `room`, there may be indices behind the last offset that are no edges.
     """
     if is_eager(offsets, indices):
         return _from_csc(offsets, indices, n_src, room)
@@ -81,7 +81,7 @@ def _from_edges(
         src, dst = edge_index.numpy()
         made = gnograd.graph.Graph.from_edges(src, dst, n_src, n_dst, self_loops=self_loops)
         arrays = made.arrays
-        if arrays.edge_ids is None:  # there is but one form of the results
+        if arrays.edge_ids is None:  # results of custom operators have one form
             places, edges = np.arange(made.n_edges), arrays.src_edges.copy()
             arrays = arrays._replace(edge_ids=places, src_positions=edges)
         return list(map(torch.from_numpy, arrays))
@@ -164,13 +164,13 @@ def _(offsets: Tensor, indices: Tensor, n_src: int, room: bool = False) -> list[
 
 
 def graph_of_rows(edge_index: Tensor, free: Tensor, n_src: int, n_dst: int) -> list[Tensor]:
-    """Arrays of the graph of edges in rows, of which the free ones belong to none."""
+    """Arrays of the graph of edges in rows of edge arrays; free rows belong to no edge."""
     src, dst = edge_index
     return _ordered(src, dst, free, n_src, n_dst)
 
 
 def first_edges(edge_index: Tensor, free: Tensor, n_src: int) -> Tensor:
-    """Every edge once, in the order of its first row, without those of free rows."""
+    """Every edge once, in the order of its first row, without free rows."""
     if is_eager(edge_index, free):
         return _first_edges(edge_index, free, n_src)
     edges: Tensor = torch.ops.gnograd.first_edges(edge_index, free, n_src)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""GraphCast's processor, and the ways from a grid to a mesh and back, as PhysicsNeMo has them."""
+"""GraphCast's processor, and its encoder and decoder between grid and mesh, as in PhysicsNeMo."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class GraphCastProcessor(Processor):
         super().__init__(blocks)
 
     def forward(self, efeat: Tensor, nfeat: Tensor, graph: MeshGraph) -> tuple[Tensor, Tensor]:
-        """Features of edges and nodes behind all blocks.
+        """Features of edges and nodes after all blocks.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ def _messages(
     graph: MeshGraph,
     aggregation: str,
 ) -> Tensor:
-    """What arrives at the destinations; there is no array of new edges."""
+    """Aggregated messages at the destinations, without an array of new edge features."""
     _, messages = network.update(
         efeat, nodes, graph_between(nodes, graph),
         residual=False, reduction=aggregation, outputs="nodes",

@@ -17,13 +17,13 @@ G = TypeVar("G", bound="GraphOfPoints")
 
 
 class GraphOfPoints:
-    """What makes graphs of points; part of `gnograd.torch.Graph`."""
+    """Constructors of graphs from points; base of `gnograd.torch.Graph`."""
 
     if TYPE_CHECKING:
 
         @classmethod
         def _of_neighbors(cls: type[G], offsets: Tensor, indices: Tensor, n_src: int) -> G:
-            """Graph of what a search has found."""
+            """Graph of the result of a search."""
 
     @overload
     @classmethod
@@ -84,14 +84,14 @@ class GraphOfPoints:
         Parameters
         ----------
         sources, destinations : Tensor, (n_src, d), (n_dst, d)
-            On one device, where they are looked for.
+            Points on one device, where they are searched.
         radius, include_self, period
-            As for `gnograd.Graph.radius`; of a list of radii, there is a graph each.
+            As for `gnograd.Graph.radius`; a list of radii makes one graph for each.
         batch, destination_batch : Tensor of int, (n_src,), (n_dst,), optional
-            The item of a batch that every point belongs to, ids that do not descend: edges are only
-            between points of the same one. The second goes with `destinations`.
+            Item of the batch that every point belongs to, as ids that do not decrease: edges only
+            join points of the same item. The second goes with `destinations`.
         source_items, destination_items : sequence of int or Tensor, (n_items + 1,), optional
-            Instead of these, the first point of every item, and the number of points at the end.
+            First point of every item, and the number of points at the end, in place of the ids.
             The second goes with `destinations`.
         max_neighbors, choose, seed
             As for `gnograd.Graph.radius`.
@@ -133,7 +133,7 @@ class GraphOfPoints:
         Parameters
         ----------
         sources, destinations : Tensor, (n_src, d), (n_dst, d)
-            On one device, where they are looked for.
+            Points on one device, where they are searched.
         k, include_self, period
             As for `gnograd.Graph.knn`.
         batch, destination_batch, source_items, destination_items
@@ -153,7 +153,7 @@ class GraphOfPoints:
 def _points(
     name: str, sources: Tensor, destinations: Tensor | None, include_self: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Sources and destinations; None where points are no neighbours of themselves."""
+    """Sources and destinations; None as destinations where points are not their own neighbours."""
     if destinations is not None and not include_self:
         raise ValueError(f"Graph.{name}: include_self=False needs destinations=None")
     return sources, (sources if destinations is None and include_self else destinations)
@@ -168,7 +168,7 @@ def _items(
     batch: Tensor | None,
     destination_batch: Tensor | None,
 ) -> tuple[Pointer, Pointer]:
-    """First point of every item, as given, or of the items of all points."""
+    """First point of every item: as given, or from the item of every point."""
     if batch is not None or destination_batch is not None:
         if source_items is not None or destination_items is not None:
             raise ValueError(f"Graph.{name}: batch and source_items: give one of them")

@@ -68,7 +68,7 @@ class GNO(nn.Module):
     in_channels, out_channels : int
         Features of sources and destinations; equal for the diagonal kernel.
     coord_dim : int
-        Numbers that describe an edge, for example ``x_i - x_j``.
+        Number of coordinates of an edge, for example those of ``x_i - x_j``.
     hidden_channels : int
         Hidden width of the kernel network.
     activation : {"relu", "gelu", "silu", "tanh", "sin", "identity"}
@@ -114,7 +114,7 @@ class GNO(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new parameters, such that outputs are of the size of the features."""
+        """Draw new parameters, scaled so that outputs are as large as the features."""
         d, hidden = self.U.shape
         bound = d**-0.5
         nn.init.uniform_(self.U, -bound, bound)
@@ -135,7 +135,7 @@ class GNO(nn.Module):
             which the kernel network is evaluated once.
         coords : Tensor, (n_edges, coord_dim)
         graph : Graph
-            Of tensors or of NumPy arrays.
+            Graph of tensors or of NumPy arrays.
         edge_weight : Tensor, (n_edges,), optional
 
         Returns

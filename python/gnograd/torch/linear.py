@@ -19,7 +19,8 @@ class Linear(nn.Linear):
     Parameters
     ----------
     in_features : int
-        -1 leaves the weight uninitialised until the first input, or a state dict with the weight.
+        Width of the input; -1 leaves the weight uninitialised until the first input, or a state
+        dict with the weight.
     out_features : int
     bias : bool
     glorot : bool
@@ -29,7 +30,7 @@ class Linear(nn.Linear):
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, glorot: bool = False
     ) -> None:
-        nn.Module.__init__(self)  # that of nn.Linear needs the width
+        nn.Module.__init__(self)  # nn.Linear's needs the width
         self.in_features, self.out_features, self.glorot = in_features, out_features, glorot
         self.weight = (
             UninitializedParameter()
@@ -41,7 +42,7 @@ class Linear(nn.Linear):
 
     @property
     def lazy(self) -> bool:
-        """Whether the width of the input is still open."""
+        """True while the width of the input is unknown."""
         return isinstance(self.weight, UninitializedParameter)
 
     def reset_parameters(self) -> None:
@@ -92,6 +93,6 @@ class Linear(nn.Linear):
 
 
 def glorot_(parameter: Tensor) -> None:
-    """Draw by Glorot's rule, for which the last two axes count."""
+    """Draw a parameter by Glorot's rule; the last two axes are fan-in and fan-out."""
     bound = math.sqrt(6 / (parameter.shape[-2] + parameter.shape[-1]))
     nn.init.uniform_(parameter, -bound, bound)

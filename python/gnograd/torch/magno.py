@@ -24,14 +24,14 @@ from gnograd.torch.neuralop import Neighbors, as_graph
 __all__ = ["MAGNO", "MAGNOConfig", "MAGNODecoder", "MAGNOEncoder"]
 
 Scales: TypeAlias = "Sequence[Neighbors] | Sequence[Sequence[Neighbors]]"
-"""Neighbours by radius; for points of their own for every item, of every item."""
+"""Neighbours by radius; if every item has its own points, such a sequence for each."""
 
 _FREQUENCIES = 4
 
 
 @dataclass
 class MAGNOConfig:
-    """What `MAGNOEncoder` and `MAGNODecoder` are built of; GAOT's ``MAGNOConfig``.
+    """Configuration of `MAGNOEncoder` and `MAGNODecoder`; GAOT's ``MAGNOConfig``.
 
     Fields that choose between libraries are without effect, and so is `neighbor_strategy`, as in
     GAOT.
@@ -40,29 +40,29 @@ class MAGNOConfig:
     coord_dim: int = 2
     """Coordinates of a point."""
     radius: float = 0.033
-    """Of the neighbourhoods of scale 1."""
+    """Radius of the neighbourhoods of scale 1."""
     hidden_size: int = 64
     """Width of the hidden layers of kernel networks."""
     mlp_layers: int = 3
-    """How many hidden layers these have."""
+    """Number of hidden layers of kernel networks."""
     lifting_channels: int = 32
     """Channels of the function on the latent points."""
     scales: list[float] = field(default_factory=lambda: [1.0])
-    """Factors of the radius: what they give is averaged."""
+    """Factors of the radius; the results for all of them are averaged."""
     use_scale_weights: bool = False
-    """Average with weights that a network makes of the positions."""
+    """Average with weights that a network computes from the positions."""
     use_attention: bool = True
     attention_type: str = "cosine"
-    """As for `AGNO`."""
+    """Scores of the attention, as for `AGNO`."""
     use_geoembed: bool = True
-    """Add what `GeometricEmbedding` makes of the neighbourhoods."""
+    """Add embeddings of the neighbourhoods by `GeometricEmbedding`."""
     embedding_method: str = "statistical"
     pooling: str = "max"
-    """As for `GeometricEmbedding`."""
+    """Pooling, as for `GeometricEmbedding`."""
     transform_type: str = "linear"
-    """As for `AGNO`."""
+    """Integrand, as for `AGNO`."""
     sampling_strategy: str | None = None
-    """In training leave out edges at random: all but a "ratio", or all but so many of a point
+    """Random choice of edges in training: keep a "ratio" of them, or at most so many a point
     ("max_neighbors")."""
     max_neighbors: int | None = None
     sample_ratio: float | None = None
@@ -72,7 +72,7 @@ class MAGNOConfig:
     use_torch_scatter: bool = True
     neighbor_strategy: str = "radius"
     precompute_edges: bool = False
-    """Whether neighbours are always given."""
+    """Set this if neighbours are always given."""
 
     def __post_init__(self) -> None:
         if self.sampling_strategy not in (None, "ratio", "max_neighbors"):
@@ -100,7 +100,7 @@ class _Pointwise(nn.Module):
 
 
 class _MultiscaleTransform(nn.Module):
-    """What encoder and decoder have in common: `AGNO` over several radii."""
+    """Base of encoder and decoder: `AGNO` over several radii."""
 
     def __init__(self, kernel_in: int, channels: int, config: Any) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class _MultiscaleTransform(nn.Module):
         self._coordinates = coordinates
 
     def _add_geometry(self, channels: int) -> None:
-        """Embedding of the geometry and weights of the scales: in GAOT the last parameters."""
+        """Add the embedding of the geometry and the weights of the scales, last as in GAOT."""
         config = self.config
         if config.use_geoembed:
             self.geoembed = GeometricEmbedding(
@@ -142,13 +142,12 @@ class _MultiscaleTransform(nn.Module):
         ----------
         sources, queries : Tensor, (n, coord_dim), (m, coord_dim)
         items : pair of sequences of int, optional
-            First source, and first query, of every item of a batch, and the number of them at the
-            end.
+            First source, and first query, of every item of a batch, and their numbers at the end.
 
         Returns
         -------
         list of Graph
-            For points that do not move, to be given again and again.
+            One graph a radius, to be passed in every call for points that do not move.
         """
         radii = [self.config.radius * scale for scale in self.config.scales]
         return [
@@ -184,7 +183,7 @@ class _MultiscaleTransform(nn.Module):
         if not of_items:
             found: Any = self.neighbors(sources, queries) if given is None else given
             parts = [self._at_scale(sources, f, queries, graph, 1) for graph in found]
-        else:  # all items are one graph
+        else:  # one graph of all items
             sources, queries = (
                 points if points.dim() == 3 else points.expand(batch, -1, -1)
                 for points in (sources, queries)
@@ -201,7 +200,7 @@ class _MultiscaleTransform(nn.Module):
         return sum(weights[:, k, None] * part for k, part in enumerate(parts))
 
     def _of_items(self, sources: Tensor, queries: Tensor, given: Scales | None) -> list[Any]:
-        """For every radius the neighbours of all items, side by side."""
+        """Neighbours of all items in one graph, for every radius."""
         batch, sizes = len(sources), (sources.shape[1], queries.shape[1])
         if given is None:
             items = [[n * item for item in range(batch + 1)] for n in sizes]
@@ -220,7 +219,7 @@ class _MultiscaleTransform(nn.Module):
     def _at_scale(
         self, sources: Tensor, f: Tensor, queries: Tensor, neighbors: Neighbors, n_items: int
     ) -> Tensor:
-        """The transform for one radius; of items, or of functions on the same points."""
+        """The transform for one radius, for items in one graph or functions on the same points."""
         sizes = sources.shape[0], queries.shape[0]
         graph = self._sampled(as_graph(neighbors, *sizes, sources.device))
         out = self.agno(self._encode(sources), graph, self._encode(queries), f)
@@ -233,7 +232,7 @@ class _MultiscaleTransform(nn.Module):
         return node_pos_encode(points, _FREQUENCIES) if self.config.node_embedding else points
 
     def _sampled(self, graph: Graph) -> Graph:
-        """In training: without edges that are left out at random."""
+        """The graph without the edges that are left out at random in training."""
         strategy = self.config.sampling_strategy if self.training else None
         if strategy is None:
             return graph
@@ -242,7 +241,7 @@ class _MultiscaleTransform(nn.Module):
         rows = torch.arange(graph.n_dst, device=graph.device).repeat_interleave(graph.in_degree)
         if strategy == "ratio":
             keep = chance < self.config.sample_ratio
-        else:  # those of a row that come first in an order by chance
+        else:  # the first ones of every row in a random order
             order = torch.argsort(chance)
             order = order[torch.argsort(rows[order], stable=True)]
             rank = torch.empty_like(order)
@@ -264,7 +263,7 @@ class MAGNOEncoder(_MultiscaleTransform):
     ----------
     in_channels, out_channels : int
     config : MAGNOConfig
-        Or any object with its fields, as GAOT's.
+        Configuration, or any object with its fields, such as GAOT's.
 
     Notes
     -----
@@ -334,7 +333,7 @@ class MAGNODecoder(_MultiscaleTransform):
     ----------
     in_channels, out_channels : int
     config : MAGNOConfig
-        Or any object with its fields, as GAOT's.
+        Configuration, or any object with its fields, such as GAOT's.
 
     References
     ----------
@@ -390,7 +389,8 @@ class MAGNO(nn.Module):
     ----------
     in_channels, out_channels : int
     config : MAGNOConfig
-        Or any object with its fields; ``lifting_channels`` are those of the latent function.
+        Configuration, or any object with its fields; ``lifting_channels`` are those of the latent
+        function.
     processor : Module, optional
         From (batch, m, channels) to the same shape: a transformer, a network on a grid; left out,
         the latent function is decoded as it is.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Message passing on meshes: blocks of edges and of nodes, and their turns.
+"""Message passing on meshes: alternating blocks of edges and of nodes.
 
 MeshGraphNets [1]_ and GraphCast [2]_ pass messages through networks of edges: a block of edges
 updates the features of every edge from its own and those of the nodes at both ends, and a block of
@@ -43,7 +43,7 @@ _AGGREGATIONS = ("sum", "mean")
 
 
 def graph_between(nfeat: Tensor | tuple[Tensor, Tensor], given: MeshGraph) -> AnyGraph:
-    """The graph of what a block is given, between these nodes."""
+    """Graph between these nodes, from any form of edges that a block takes."""
     src, dst = (nfeat, nfeat) if isinstance(nfeat, Tensor) else nfeat
     if not isinstance(given, Tensor | Graph | gnograd.graph.Graph | GraphInParts):
         types = getattr(given, "edge_types", None)
@@ -68,10 +68,10 @@ class MeshEdgeBlock(nn.Module):
         SiLU when left out. One that `gnograd.edge_mlp` has is fused; with another the network is
         evaluated by PyTorch, which keeps its hidden arrays for all edges.
     norm_type : {"LayerNorm", "TELayerNorm"} or None
-        Behind the network.
+        Normalisation after the network.
     do_concat_trick : bool
-        Have the three parts of the first weight as parameters of their own, as state dicts that
-        were made with it. What is computed is the same.
+        Make the three parts of the first weight separate parameters, for state dicts that were made
+        with it. The results are the same.
     recompute_activation : bool
         Without effect: hidden arrays are always computed again.
 
@@ -127,7 +127,7 @@ class MeshEdgeBlock(nn.Module):
         graph : Graph, Tensor of int64, (2, n_edges), or a graph of PyG or DGL
             Rows of `efeat` are in the order of its edges.
         aggregation : {"sum", "mean"}, optional
-            Of the new features at the destinations, which is made in the same pass.
+            Aggregation of the new features at the destinations, in the same pass.
         keep_edges : bool
             False with an `aggregation` makes no features of edges: None stands for them.
 
@@ -155,7 +155,7 @@ class MeshNodeBlock(nn.Module):
     Parameters
     ----------
     aggregation : {"sum", "mean"}
-        Of the edges that end at a node.
+        Aggregation of the edges that end at a node.
     input_dim_nodes, input_dim_edges : int
         Features of a node and of an edge.
     output_dim : int
@@ -214,7 +214,7 @@ class MeshNodeBlock(nn.Module):
         nfeat : Tensor, (n_dst, input_dim_nodes)
         graph : as for `MeshEdgeBlock`
         aggregate : Tensor, (n_dst, input_dim_edges), optional
-            What is made of `efeat` when it is left out.
+            Aggregated features of the edges; computed from `efeat` when left out.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class MeshNodeBlock(nn.Module):
 
 
 class Processor(nn.Module):
-    """Blocks of edges and of nodes by turns.
+    """Alternating blocks of edges and of nodes.
 
     A block of edges and the block of nodes behind it read the edges together, in one pass.
     """
@@ -244,12 +244,12 @@ class Processor(nn.Module):
         self.set_checkpoint_segments(0)
 
     def set_checkpoint_segments(self, checkpoint_segments: int) -> None:
-        """Keep nothing between the ends of so many segments; the way back computes it again.
+        """Keep only the ends of segments of the network; the backward pass computes the rest again.
 
         Parameters
         ----------
         checkpoint_segments : int
-            A divisor of the number of blocks; 0 keeps what every block needs.
+            Number of segments, a divisor of the number of blocks; 0 keeps all that blocks need.
 
         Raises
         ------
@@ -269,11 +269,11 @@ class Processor(nn.Module):
     def run(
         self, efeat: Tensor, nfeat: Tensor, graph: AnyGraph, keep_edges: bool
     ) -> tuple[Tensor | None, Tensor]:
-        """Features of edges and nodes behind all blocks; those of the edges if they are kept."""
+        """Features of edges and nodes after all blocks; None for the edges unless they are kept."""
         of_edges: Tensor | None = efeat
         for first, last in self.checkpoint_segments:
             keep = keep_edges or last < self.num_processor_layers
-            if self.checkpoints and not in_transform():  # which knows no checkpoints
+            if self.checkpoints and not in_transform():  # transforms know no checkpoints
                 of_edges, nfeat = checkpoint(
                     self._segment, first, last, of_edges, nfeat, graph, keep,
                     use_reentrant=False, preserve_rng_state=False,

@@ -36,9 +36,9 @@ class MeshGraphNetProcessor(Processor):
     aggregation, norm_type, activation_fn, do_concat_trick
         As in `MeshEdgeBlock` and `MeshNodeBlock`.
     num_processor_checkpoint_segments : int
-        As `set_checkpoint_segments` takes it.
+        Number of segments, as for `set_checkpoint_segments`.
     checkpoint_offloading : bool
-        Keep what the segments need in the host's memory.
+        Keep the ends of the segments in the host's memory.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class MeshGraphNetProcessor(Processor):
         self.checkpoint_offloading = checkpoint_offloading and self.checkpoints
 
     def forward(self, node_features: Tensor, edge_features: Tensor, graph: MeshGraph) -> Tensor:
-        """Features of the nodes behind all blocks.
+        """Features of the nodes after all blocks.
 
         Parameters
         ----------

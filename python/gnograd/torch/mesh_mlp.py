@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Networks of mesh models: of rows, and of edges with the nodes at both ends."""
+"""Networks of mesh models: on rows, and on edges with the nodes at both ends."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ __all__ = [
 ]
 
 Updated: TypeAlias = "tuple[Tensor | None, Tensor | None]"
-"""Features of edges, and their sums or means at the destinations, as far as they are wanted."""
+"""Features of edges, and their sums or means at the destinations; None for one not wanted."""
 
 _NORMS = ("LayerNorm", "TELayerNorm", None)
 
 
 def _check_norm(label: str, norm_type: str | None) -> None:
-    """Refuse a normalisation that is not known."""
+    """Raise ValueError for an unknown normalisation."""
     if norm_type not in _NORMS:
         names = ", ".join(map(repr, _NORMS))
         raise ValueError(f"{label}: norm_type is {norm_type!r}, needs one of {names}")
 
 
 def check_aggregation(label: str, aggregation: str) -> str:
-    """Refuse an aggregation that is not known."""
+    """Return an aggregation, or raise ValueError if it is unknown."""
     if aggregation not in ("sum", "mean"):
         raise ValueError(f"{label}: aggregation is {aggregation!r}, needs one of 'sum', 'mean'")
     return aggregation
 
 
 class _LayerNorm(nn.LayerNorm):
-    """`torch.nn.LayerNorm`, which leaves out what Transformer Engine adds to a state dict."""
+    """`torch.nn.LayerNorm` that ignores the additions of Transformer Engine to a state dict."""
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Tensor], prefix: str, *arguments: object
@@ -59,7 +59,7 @@ def _behind_first(
     activation_fn: nn.Module,
     norm_type: str | None,
 ) -> list[nn.Module]:
-    """All that comes behind the first linear layer, in the order of the state dicts."""
+    """All layers after the first linear one, in the order of the state dicts."""
     layers: list[nn.Module] = [activation_fn]
     for _ in range(hidden_layers - 1):
         layers += [nn.Linear(hidden_dim, hidden_dim), activation_fn]
@@ -70,17 +70,17 @@ def _behind_first(
 
 
 class MeshGraphMLP(nn.Module):
-    """Linear layers with an activation between them, and a layer norm behind.
+    """Linear layers with an activation between them, followed by a layer norm.
 
     Parameters
     ----------
     input_dim, output_dim, hidden_dim : int
         Widths.
     hidden_layers : int or None
-        None is the identity.
+        Number of hidden layers; None is the identity.
     activation_fn : Module
     norm_type : {"LayerNorm", "TELayerNorm"} or None
-        The second is the first, computed by Transformer Engine elsewhere.
+        Normalisation; the second is a layer norm too, by Transformer Engine in PhysicsNeMo.
     recompute_activation : bool
         Without effect.
     """
@@ -122,7 +122,7 @@ class _EdgeNetwork(nn.Module):
         raise NotImplementedError
 
     def behind(self) -> list[nn.Module]:
-        """What comes behind the first layer; begins with the activation."""
+        """Layers after the first one, beginning with the activation."""
         raise NotImplementedError
 
     def forward(
@@ -142,7 +142,7 @@ class _EdgeNetwork(nn.Module):
         reduction: str = "sum",
         outputs: str = "both",
     ) -> Updated:
-        """New features of the edges, and what of them arrives at the destinations.
+        """New features of the edges, and their aggregation at the destinations.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class _EdgeNetwork(nn.Module):
             Add `efeat` to the network's value.
         reduction : {"sum", "mean"}
         outputs : {"both", "edges", "nodes"}
-            What is wanted; the other is None.
+            Wanted results; the other is None.
         """
         x_src, x_dst = (nfeat, nfeat) if isinstance(nfeat, Tensor) else nfeat
         activation, *layers = self.behind()
@@ -246,13 +246,13 @@ class MeshGraphEdgeMLPConcat(_EdgeNetwork, MeshGraphMLP):  # type: ignore[misc]
         return first.weight, first.bias
 
     def behind(self) -> list[nn.Module]:
-        """What comes behind it."""
+        """Layers after the first one."""
         assert isinstance(self.model, nn.Sequential)
         return list(self.model)[1:]
 
 
 class MeshGraphEdgeMLPSum(_EdgeNetwork):
-    """The same network with the three parts of the first weight as parameters of their own.
+    """`MeshGraphEdgeMLPConcat` with the three parts of the first weight as separate parameters.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ class MeshGraphEdgeMLPSum(_EdgeNetwork):
     activation_fn, norm_type, recompute_activation
         As in `MeshGraphMLP`.
     bias : bool
-        Of the first layer.
+        Give the first layer a bias.
     """
 
     def __init__(
@@ -295,7 +295,7 @@ class MeshGraphEdgeMLPSum(_EdgeNetwork):
         return torch.cat([self.lin_efeat, self.lin_src, self.lin_dst], dim=1), bias
 
     def behind(self) -> list[nn.Module]:
-        """What comes behind it."""
+        """Layers after the first one."""
         return list(self.model)
 
 

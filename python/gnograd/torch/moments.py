@@ -29,7 +29,7 @@ def neighborhood_moments(
     Returns
     -------
     NeighborhoodMoments
-        Of tensors, differentiable to second order by the positions. The second derivative of
+        Tensors, differentiable to second order by the positions. The second derivative of
         eigenvalues that are equal, though there are two neighbours or more, does not exist, and is
         NaN.
 

@@ -30,8 +30,8 @@ Rotary = Callable[[Tensor, Tensor], Tensor]
 class KeyValueCache(NamedTuple):
     """Keys and values of the tokens so far, each ``(batch, tokens, kv_heads, head_dim)``.
 
-    Those of the window are the last that a next token can see; those to be compressed are the last
-    that no compressed token stands for yet, or that further ones will.
+    `window` has the last tokens that a next token can see, `waiting` the last ones that future
+    compressed tokens will contain.
     """
 
     length: int
@@ -65,12 +65,12 @@ class NativeSparseAttention(SparseBranches):
     first_blocks, local_blocks : int
         Blocks at the start, and up to the own one, that are always among the selected.
     causal : bool
-        Whether a token sees no later one. If not, the window is the query's stretch of
-        `window_size` tokens.
+        Let a token see no later one. If false, the window is the query's stretch of `window_size`
+        tokens.
     query_block_size : int
         Consecutive tokens that share a selection.
     bias : bool
-        Whether the projections have biases.
+        Give the projections biases.
     rotary : callable, optional
         ``rotary(x, positions)`` encodes the positions ``(T,)`` of tokens in their sequences in
         ``x (T, heads, head_dim)``. It is applied to the queries, to the keys of selected blocks and
@@ -166,11 +166,11 @@ class NativeSparseAttention(SparseBranches):
         context : Tensor, (Tk, dim) or (batch, Tk, dim), optional
             Tokens to attend to, of another length; those of `x` when left out.
         context_cu_seqlens : Tensor of int64 or sequence of int, optional
-            As `cu_seqlens`, of the context.
+            Borders of the context, as `cu_seqlens`.
         key_padding_mask : Tensor of bool, (batch, T), optional
-            True where a token of the batch, or of its context, is to be ignored, as in
-            `torch.nn.MultiheadAttention`: wherever it is, it is as if the others were all. Where
-            `x` itself has such tokens, the result is 0.
+            True for a token of the batch, or of its context, that is to be ignored, as in
+            `torch.nn.MultiheadAttention`: the result is that of the other tokens alone, wherever
+            such tokens are. For such tokens of `x` itself it is 0.
         q_offset : int
             Position of the first query among the keys, of every sequence.
 
@@ -199,22 +199,22 @@ class NativeSparseAttention(SparseBranches):
         return self._attend(x, context, layout, q_offset)
 
     def step(self, x: Tensor, cache: KeyValueCache | None = None) -> tuple[Tensor, KeyValueCache]:
-        """Attend with the next tokens of sequences, whose earlier ones are in a cache.
+        """Attend with the next tokens of sequences, with the earlier ones in a cache.
 
-        What the steps give, one behind the other, is what `forward` gives for all tokens.
+        The results of successive steps, joined, equal that of `forward` for all tokens.
 
         Parameters
         ----------
         x : Tensor, (batch, t, dim)
             The next tokens: a prompt, or one token of every sequence.
         cache : KeyValueCache, optional
-            From the step before; None at the start.
+            Result of the step before; None at the start.
 
         Returns
         -------
         out : Tensor, (batch, t, dim)
         cache : KeyValueCache
-            For the next step. It grows with the sequences; the old one stays as it is.
+            Cache for the next step. It grows with the sequences; the old one is unchanged.
 
         Raises
         ------
@@ -247,7 +247,7 @@ class NativeSparseAttention(SparseBranches):
         selected = extended(cache.selected, keys[1], values[1])
         window = extended(cache.window, keys[2], values[2])
         waiting = extended(cache.waiting, keys[0], values[0])
-        # the next compressed token begins here, which may be ahead
+        # first token of the next compressed one, which may be beyond the tokens so far
         start = cache.compressed[0].shape[1] * self.compression.stride
         waiting = _behind(waiting, start - (length - waiting[0].shape[1]))
         n = waiting[0].shape[1]
@@ -283,7 +283,7 @@ class NativeSparseAttention(SparseBranches):
         key_padding_mask: Tensor | None,
         q_offset: int,
     ) -> Tensor:
-        """Attention of items of any lengths, one behind the other in a nested tensor."""
+        """Attention of items of any lengths in a nested tensor."""
         if cu_seqlens is not None or key_padding_mask is not None:
             raise ValueError("cu_seqlens and key_padding_mask: a nested tensor knows its lengths")
         packed = _of_nested("x", x)
@@ -318,7 +318,7 @@ class NativeSparseAttention(SparseBranches):
                 f"key_padding_mask is of {mask.dtype} and shape {tuple(mask.shape)}, needs "
                 f"torch.bool and {(batch, n_k)}"
             )
-        # those that count come first, in their order; the others are 0 whatever they were
+        # valid tokens come first, in their order; the others are set to 0
         order = mask.to(torch.uint8).argsort(dim=1, stable=True)
         keys = torch.take_along_dim(keys.masked_fill(mask[..., None], 0), order[..., None], dim=1)
         lengths = n_k - mask.sum(dim=1)
@@ -333,7 +333,7 @@ class NativeSparseAttention(SparseBranches):
 
     @not_compiled
     def _packed(self, x: Tensor, cu_q: Borders, n_k: int, cu_k: Borders) -> TokenLayout:
-        """Sequences of any lengths."""
+        """Layout of sequences of any lengths."""
         q = checked_borders(cu_q, x.shape[0], self.query_block_size)  # type: ignore[arg-type]
         k = q if cu_k is None else checked_borders(cu_k, n_k, name="context_cu_seqlens")
         if k.shape[0] != q.shape[0]:
@@ -434,7 +434,7 @@ class NativeSparseAttention(SparseBranches):
 
 
 def _behind(pair: Pair, n: int) -> Pair:
-    """Without the first n tokens, if n is positive."""
+    """Drop the first n tokens, if n is positive."""
     first = max(n, 0)
     return pair[0][:, first:], pair[1][:, first:]
 
@@ -444,7 +444,7 @@ def _flat(pair: Pair) -> Pair:
 
 
 def _of_nested(name: str, x: Any) -> Pair:
-    """Tokens of a nested tensor, one item behind the other, and borders of the items."""
+    """Tokens of all items of a nested tensor, and borders of the items."""
     if not x.is_nested or x.layout != torch.jagged or x.ndim != 3:
         raise ValueError(
             f"{name} is no nested tensor (batch, lengths, dim) of the layout torch.jagged"

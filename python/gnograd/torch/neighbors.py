@@ -28,8 +28,8 @@ def neighbor_search(
 ) -> dict[str, Tensor]:
     """Points of `data` at most `radius` away from every point of `queries`.
 
-    By `gnograd.neighbors`: on the CPU by a k-d tree in any number of dimensions, on a GPU by a hash
-    table of cells in up to three. Distances are compared in float64, between the coordinates as
+    On the CPU by a k-d tree in any number of dimensions, on a GPU by a hash table of cells in up to
+    three, as `gnograd.neighbors`. Distances are compared in float64, between the coordinates as
     they are. The neighbours of a point come in ascending order.
 
     Parameters

@@ -41,7 +41,7 @@ Neighbors: TypeAlias = "AnyGraph | Mapping[str, Tensor]"
 TRANSFORM_TYPES = ("linear_kernelonly", "linear", "nonlinear_kernelonly", "nonlinear")
 
 _EDGE_NUMBERS = 2**21
-"""Numbers that PyTorch may hold for the edges that it evaluates a kernel network on at a time."""
+"""Largest size of PyTorch's temporaries in one evaluation of a kernel network, in numbers."""
 
 
 class LinearChannelMLP(nn.Module):
@@ -53,7 +53,7 @@ class LinearChannelMLP(nn.Module):
         Widths: of the input, of the hidden layers, of the output.
     non_linearity : callable
     dropout : float
-        After every layer.
+        Probability of dropout after every layer.
     """
 
     def __init__(
@@ -162,12 +162,12 @@ class IntegralTransform(nn.Module):
     channel_mlp_layers : sequence of int, optional
         Widths of a `LinearChannelMLP`, if no `channel_mlp` is given.
     channel_mlp_non_linearity : callable
-        Its nonlinearity.
+        Nonlinearity of that network.
     transform_type : {"linear", "linear_kernelonly", "nonlinear_kernelonly", "nonlinear"}
     weighting_fn : callable, optional
-        Makes weights of ``neighbors["weights"]``, see `dispatch_weighting_fn`.
+        Function that computes weights from ``neighbors["weights"]``, see `dispatch_weighting_fn`.
     reduction : {"sum", "mean"}
-        Without weights; with weights it is the sum.
+        Reduction without weights; with weights it is the sum.
     use_torch_scatter : bool
         Without effect.
 
@@ -260,7 +260,7 @@ class IntegralTransform(nn.Module):
         Returns
         -------
         Tensor, (m, d4) or (batch, m, d4)
-            With d4 the output width of the kernel network; 0 where there are no neighbours.
+            Values with the output width d4 of the kernel network; 0 where there are no neighbours.
 
         Raises
         ------
@@ -298,7 +298,7 @@ class IntegralTransform(nn.Module):
         if f_y.ndim == 2:
             item = (f_y if enters else None, f_y if multiplies else None)
             return self._integrate(graph, index, y, x, *item, weight)
-        if enters:  # every item has a kernel of its own
+        if enters:  # every item has its own kernel
             items = [(f, f if multiplies else None) for f in f_y]
             if not items:
                 nothing = self._integrate(
@@ -344,7 +344,7 @@ class IntegralTransform(nn.Module):
         factor: Tensor | None,
         weight: Tensor | None,
     ) -> Tensor:
-        """The sum over neighbours, for one function or a batch of them in `factor`."""
+        """Sum over neighbours, for one function or a batch of them in `factor`."""
         reduction = self.reduction if weight is None else "sum"
         common: dict[str, Any] = dict(graph=graph, reduction=reduction, kernel="diagonal")
         network = _network(self.channel_mlp)
@@ -382,9 +382,10 @@ class IntegralTransform(nn.Module):
     ) -> Tensor:
         """Value of the kernel network on every edge, some edges at a time.
 
-        Under `torch.autocast` too in the type of the points: in bfloat16 neighbours would be one.
+        Under `torch.autocast` too in the dtype of the points: in bfloat16 neighbours would
+        coincide.
         """
-        # a backward pass may come when torch.func.functional_call has put other ones back
+        # the backward pass may run after torch.func.functional_call has restored other parameters
         parameters: dict[str, Tensor] = dict(self.channel_mlp.named_parameters())
 
         def values(index_part: Tensor, dst_part: Tensor) -> Tensor:
@@ -403,7 +404,7 @@ class IntegralTransform(nn.Module):
         if isinstance(self.channel_mlp, LinearChannelMLP):
             _check_width(channels, self.channel_mlp.in_channels)
         linears = [m for m in self.channel_mlp.modules() if isinstance(m, nn.Linear)]
-        # a layer's output, and what its nonlinearity makes of it
+        # outputs of layers before and after the nonlinearity
         numbers = channels + 2 * sum(layer.out_features for layer in linears)
         at_a_time = max(1, _EDGE_NUMBERS // numbers)
         # torch.func's transforms know no checkpoints
@@ -419,27 +420,27 @@ class GNOBlock(nn.Module):
     Parameters
     ----------
     in_channels : int
-        Channels of the function that is integrated, for the nonlinear transforms.
+        Channels of the integrated function, for the nonlinear transforms.
     out_channels : int
         Channels of the kernel; for "linear" and "nonlinear" those of the function too.
     coord_dim : int
         Coordinates of a point.
     radius : float
-        Of the neighbourhoods.
+        Radius of the neighbourhoods.
     transform_type, weighting_fn, reduction
         As in `IntegralTransform`; the weighting function gets squared distances.
     pos_embedding_type : {"transformer", "nerf"} or None
         As in `SinusoidalEmbedding`; None: the kernel network gets the coordinates themselves.
     pos_embedding_channels : int
-        Frequencies of a coordinate.
+        Number of frequencies of a coordinate.
     pos_embedding_max_positions : int
     channel_mlp_layers : sequence of int
-        Widths of the hidden layers of the kernel network; those of its input and output are
-        added where they are not there.
+        Widths of the hidden layers of the kernel network; those of input and output are added if
+        they are missing.
     channel_mlp_non_linearity : callable
     channel_mlp : Module, optional
-        A kernel network instead. Its ``in_channels`` and ``out_channels`` are checked, if it has
-        them.
+        Kernel network in place of one with these widths. Its ``in_channels`` and
+        ``out_channels`` are checked, if it has them.
     use_torch_scatter_reduce, use_open3d_neighbor_search : bool
         Without effect.
 
@@ -542,7 +543,7 @@ class GNOBlock(nn.Module):
 
 
 def _with_halo(v: Tensor, axis: int, graph: DistributedGraph) -> Tensor:
-    """Own rows with those of the halo behind them."""
+    """Own rows, followed by those of the halo."""
     return halo(v.movedim(axis, 0), graph=graph).movedim(0, axis)
 
 
@@ -585,7 +586,7 @@ class _Network(NamedTuple):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it has one hidden layer, which is at least as wide as its input."""
+        """True if the network has one hidden layer that is at least as wide as the input."""
         first = self.linears[0]
         return len(self.linears) == 2 and first.in_features <= first.out_features
 
@@ -635,7 +636,7 @@ def _check_width(channels: int, needed: int) -> None:
 
 
 def _of_width(factor: Tensor | None, width: int, transform_type: str) -> Tensor | None:
-    """A function of one channel goes with every channel of the kernel, as in neuraloperator."""
+    """Expand a function of one channel to all channels of the kernel, as neuraloperator does."""
     if factor is None or factor.shape[-1] == width:
         return factor
     if factor.shape[-1] != 1:
@@ -647,10 +648,10 @@ def _of_width(factor: Tensor | None, width: int, transform_type: str) -> Tensor 
 
 
 def _of_batch(factor: Tensor | None, apply: Callable[[Tensor | None], Tensor]) -> Tensor:
-    """A function that takes several functions side by side, of a batch of them."""
+    """Apply a function for several functions side by side to a batch of them."""
     if factor is None or factor.dim() == 2:
         return apply(factor)
-    if not factor.shape[0]:  # of no function, in the shape of one
+    if not factor.shape[0]:  # an empty batch: apply to None for the shape
         return apply(factor.sum(0)).expand(0, -1, -1)
     out = apply(factor.transpose(0, 1).flatten(1))
     return out.unflatten(1, (factor.shape[0], -1)).transpose(0, 1)

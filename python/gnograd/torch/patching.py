@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""neuraloperator's models on the layers of gnograd."""
+"""Patch that makes neuraloperator's models use the layers of gnograd."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LAYERS: dict[str, tuple[str, type]] = {
 class patch_neuraloperator:
     """Make neuraloperator's models use the layers of gnograd.
 
-    Wherever a module of neuraloperator knows its own ``GNOBlock``, ``IntegralTransform`` or
-    ``NeighborSearch``, it finds gnograd's from now on: ``GINO`` and ``FNOGNO`` are built of them,
-    with the same arguments and names of parameters. Models that exist stay as they are, and so do
-    names that other modules have imported from neuraloperator before.
+    ``GNOBlock``, ``IntegralTransform`` and ``NeighborSearch`` are replaced by gnograd's in all
+    modules of neuraloperator: ``GINO`` and ``FNOGNO`` are then built of them, with the same
+    arguments and names of parameters. Existing models do not change, nor do names that other
+    modules have imported from neuraloperator before.
 
     Raises
     ------
@@ -35,7 +35,8 @@ class patch_neuraloperator:
 
     Notes
     -----
-    It works on call, until `undo`, or as a context manager, for models that are built inside.
+    Call it, with effect until `undo`, or use it as a context manager around the construction of
+    models.
     Results agree with neuraloperator's but where ``docs/howto/neuraloperator.md`` says otherwise.
 
     Examples
@@ -53,7 +54,7 @@ class patch_neuraloperator:
             setattr(module, name, _LAYERS[name][1])
 
     def undo(self) -> None:
-        """Give neuraloperator its own layers back; a second time does nothing."""
+        """Restore neuraloperator's own layers; a second call does nothing."""
         while self._replaced:
             setattr(*self._replaced.pop())
 
@@ -70,7 +71,7 @@ class patch_neuraloperator:
 
 
 def _places() -> list[tuple[ModuleType, str, Any]]:
-    """Where neuraloperator's modules have these layers: module, name, layer."""
+    """All places of these layers in neuraloperator's modules: module, name, layer."""
     try:
         theirs = {
             name: getattr(importlib.import_module(origin), name)

@@ -33,18 +33,18 @@ class RGCNConv(Convolution):
     Parameters
     ----------
     in_channels : int or tuple of int
-        Features of the nodes; of sources and destinations. Where nodes have none, how many nodes
-        there are.
+        Features of the nodes; of sources and destinations. If nodes have no features, the number
+        of nodes.
     out_channels : int
     num_relations : int
     num_bases : int, optional
-        Have every ``W_r`` be a sum of so many matrices, with coefficients of its own.
+        Make every ``W_r`` a combination of so many common matrices.
     num_blocks : int, optional
-        Have every ``W_r`` be so many blocks on a diagonal.
+        Make every ``W_r`` block-diagonal with so many blocks.
     aggr : {"mean", "add", "sum"}
-        Of the edges of a relation.
+        Aggregation of the edges of a relation.
     root_weight : bool
-        Have the term of the destination itself.
+        Add the term of the destination itself.
     is_sorted : bool
         Without effect: edges need not be sorted by their types.
     bias : bool
@@ -143,9 +143,8 @@ class RGCNConv(Convolution):
         Parameters
         ----------
         x : Tensor, (n_nodes, in_channels), or a pair for sources and destinations
-            Of integers, (n_nodes,): nodes without features by their numbers below `in_channels`,
-            negative ones from the end, for which the weights are embeddings. None for all of them
-            in order.
+            Integers, (n_nodes,), are numbers of nodes without features, below `in_channels` or
+            negative from the end, for which the weights are embeddings. None is all nodes in order.
         edge_index : Graph, or Tensor of int64, (2, n_edges), or sparse Tensor, (n_dst, n_src)
         edge_type : Tensor of integers, (n_edges,), optional
             Relation of every edge; the values of a sparse matrix when left out.
@@ -187,7 +186,7 @@ class RGCNConv(Convolution):
         return torch.einsum("nrbi,rbio->nbo", blocks, self.weight).flatten(1)
 
     def _of_numbers(self, given: Given, graph: AnyGraph, edge_type: Tensor) -> Tensor:
-        """Nodes without features: an edge of relation r brings a row of ``W_r``."""
+        """Result for nodes without features: an edge of relation r contributes a row of ``W_r``."""
         if self.num_blocks is not None:
             raise ValueError("RGCNConv: num_blocks needs features of the nodes, x has integers")
         weight: Tensor = self.weight
@@ -205,7 +204,7 @@ class RGCNConv(Convolution):
         x = integers(given.x_src, torch.int64)
         number = _checked("x", torch.where(x < 0, x + n_nodes, x), n_nodes, "nodes", x)
         number = of_sources(number, graph)[src]
-        # no row at all where they could not be looked at here: the graph refuses that
+        # -1 where numbers were wrong but could not be read here: the graph raises the error
         rows = torch.where((relation < 0) | (number < 0), -1, relation * n_nodes + number)
         edges = Graph.from_edge_index(torch.stack([rows, dst]), len(table), given.n_dst)
         if self.aggr != "mean":
@@ -234,7 +233,7 @@ class RGCNConv(Convolution):
 
 
 def _checked(name: str, numbers: Tensor, n: int, what: str, given: Tensor | None = None) -> Tensor:
-    """Numbers below n as int64; -1 for any other, where the host would have to wait for them."""
+    """Numbers below n as int64. Others are an error, or -1 if the host had to wait to see them."""
     numbers = integers(numbers, torch.int64)
     wrong = (numbers < 0) | (numbers >= n)
     if numbers.is_cpu and is_eager(numbers) and wrong.any():
@@ -246,7 +245,7 @@ def _checked(name: str, numbers: Tensor, n: int, what: str, given: Tensor | None
 
 @not_compiled
 def _whole(values: Tensor) -> Tensor:
-    """Values of a matrix as integers."""
+    """Values of a matrix as integers; ValueError if they are not whole."""
     whole = values.long()
     if not torch.equal(whole.to(values.dtype), values):
         raise ValueError("RGCNConv: edge_index is a matrix with values that are no integers")

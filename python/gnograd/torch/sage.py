@@ -31,16 +31,15 @@ class SAGEConv(Convolution):
         Features of the nodes; of sources and destinations. -1 to take them from the first input.
     out_channels : int
     aggr : {"mean", "add", "sum", "min", "max"}, or several, or a module
-        Several stand side by side. Of equal minima or maxima the first edge of a node gets the
-        gradient. A module is called as those of ``torch_geometric.nn.aggr``, on
-        a message an edge, which it takes memory for; other names are looked for there, if PyG is
-        installed.
+        The results of several are concatenated. Among equal minima or maxima the first edge of a
+        node gets the gradient. A module is called like those of ``torch_geometric.nn.aggr``, with
+        an array of messages for all edges; other names are looked up there, if PyG is installed.
     normalize : bool
         Scale every row of the result to length 1.
     root_weight : bool
-        Have the term of the destination itself.
+        Add the term of the destination itself.
     project : bool
-        Apply a layer, ``relu(W x + b)``, to the sources before. Not with a lazy `in_channels`.
+        Apply a layer ``relu(W x + b)`` to the sources first. Not with a lazy `in_channels`.
     bias : bool
     **kwargs
         ``flow``, ``node_dim`` and ``aggr_kwargs`` of PyG's ``MessagePassing``; the last for
@@ -106,7 +105,7 @@ class SAGEConv(Convolution):
         Parameters
         ----------
         x : Tensor, (..., n_nodes, in_channels), or a pair for sources and destinations
-            Without those of destinations, their term is left out.
+            Features. If destinations have none, their term is left out.
         edge_index : Graph, or Tensor of int64, (2, n_edges), or sparse Tensor, (n_dst, n_src)
             With one aggregation, the values of a sparse matrix are factors of the messages.
         size : tuple of int, optional
@@ -127,7 +126,7 @@ class SAGEConv(Convolution):
         return nn.functional.normalize(out, dim=-1) if self.normalize else out
 
     def _width(self, in_channels: int) -> int:
-        """Features of an aggregation."""
+        """Number of features of an aggregation."""
         if in_channels < 0:
             return in_channels
         of_module = getattr(self.aggr_module, "get_out_channels", None)
@@ -162,7 +161,7 @@ class SAGEConv(Convolution):
         )
         if name != "mean":
             return out
-        # by the number of edges, where the mean of agg_weighted divides by their weights
+        # divide by the number of edges: the mean of agg_weighted divides by the sum of weights
         degree = functional.agg_simple(None, x.new_ones(graph.n_edges, 1), graph=graph)[:, 0]
         shape = [1] * x.dim()
         shape[self.node_dim] = -1
@@ -172,7 +171,7 @@ class SAGEConv(Convolution):
 def _module(
     aggr: str | Sequence[str] | nn.Module, aggr_kwargs: dict[str, Any] | None, in_channels: int
 ) -> nn.Module | None:
-    """The module for an aggregation that is none of the four."""
+    """Module for an aggregation that gnograd does not have."""
     if isinstance(aggr, nn.Module):
         return aggr
     names = [aggr] if isinstance(aggr, str) else list(aggr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Searches for near points inside PyTorch's programs: custom operators on tensors of any device."""
+"""Searches for near points inside PyTorch's programs, by custom operators on any device."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _searched(
     queries_ptr: Tensor | None,
     **options: Any,
 ) -> list[Tensor]:
-    """Offsets and indices, again and again, that `neighbors` or `knn` finds."""
+    """Results of `neighbors` or `knn` as a list of offsets and indices, in turn."""
     to_themselves = queries is None
     queries = data if queries is None else queries
     points = _coordinates(data, queries)
@@ -82,7 +82,7 @@ def _knn(
 
 
 def _with_room(items: Sequence[Tensor]) -> Tensor:
-    """Indices of all items of a batch, behind which there is room in those that have fewer."""
+    """Indices of all items of a batch, padded to equal numbers."""
     return torch.nn.utils.rnn.pad_sequence(list(items), batch_first=True)
 
 
@@ -124,17 +124,17 @@ def _(
 
 
 def _like_neighbors(data: Tensor, queries: Tensor | None, degree: Any = None) -> list[Tensor]:
-    """Offsets and indices; of so many for every query, or nobody knows how many."""
+    """Fake offsets and indices, with `degree` indices for every query, or an unknown number."""
     queries = data if queries is None else queries
     n = unknown_size() if degree is None else degree * queries.shape[0]
     return [queries.new_empty((length,), dtype=torch.int64) for length in (queries.shape[0] + 1, n)]
 
 
 def unknown_size() -> Any:
-    """A size that a compiled program finds when it runs.
+    """Symbolic size that a compiled program learns when it runs.
 
-    `new_dynamic_size` asks for a setting of the compiler's, without which graphs break where sizes
-    are unknown; the layers here go on with an unknown number of edges.
+    `new_dynamic_size` needs a setting of the compiler, without which unknown sizes break graphs;
+    the layers here work with an unknown number of edges.
     """
     context = torch.library.get_ctx()
     sizes = getattr(context, "_shape_env", None)
@@ -186,10 +186,10 @@ def _arguments(
     data_ptr: Pointer,
     queries_ptr: Pointer,
 ) -> tuple[Tensor, Tensor | None, list[float] | None, Tensor | None, Tensor | None]:
-    """As custom operators take them."""
+    """Checked arguments in the form that custom operators take."""
     n_queries = data.shape[0] if queries is None else queries.shape[0]
     pointers = {"data_ptr": (data_ptr, data.shape[0]), "queries_ptr": (queries_ptr, n_queries)}
-    # what stands for other tensors is checked where these are
+    # wrappers of other tensors have no values to check: that is done inside
     if not torch.compiler.is_compiling() and not in_transform():
         checked_items(operator, pointers)
     first, second = (
@@ -214,8 +214,8 @@ def neighbors_of(
 ) -> list[tuple[Tensor, Tensor]]:
     """Offsets and indices of the neighbours of every query, for every radius.
 
-    Without queries they are those of every point of `data`, the point itself left out. A seed
-    chooses where there are more than so many; without one, they are the nearest.
+    Without queries, neighbours of every point of `data`, without the point itself. If there are
+    more than `max_neighbors`, `seed` chooses; without a seed they are the nearest ones.
     """
     arguments = _arguments("neighbor_search", data, queries, period, data_ptr, queries_ptr)
     data, queries, box, first, second = arguments
@@ -233,7 +233,7 @@ def nearest_of(
     data_ptr: Pointer = None,
     queries_ptr: Pointer = None,
 ) -> tuple[Tensor, Tensor]:
-    """Offsets and indices of the k nearest of `data` to every query; likewise without queries."""
+    """Offsets and indices of the k points of `data` nearest to every query, or to all of `data`."""
     arguments = _arguments("knn", data, queries, period, data_ptr, queries_ptr)
     data, queries, box, first, second = arguments
     find = _knn if is_eager(data, queries) else torch.ops.gnograd.knn
@@ -242,7 +242,7 @@ def nearest_of(
 
 
 def _coordinates(data: Tensor, queries: Tensor) -> list[Tensor]:
-    """Both as `gnograd.neighbors` takes them; on the CPU where a GPU has no kernels for them."""
+    """Both as `gnograd.neighbors` takes them; on the CPU if a GPU has no kernels for them."""
     points = [data, queries]
     if data.is_cuda and data.dim() == 2 and data.shape[1] > MOST_AXES:
         points = [x.cpu() for x in points]

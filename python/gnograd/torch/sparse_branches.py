@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What sparse attention layers have in common: three branches under gates, and borders.
+"""Base of sparse attention layers: three gated branches, and borders of sequences.
 
 The layers add three attentions, each weighted by a gate: to compressed tokens, which sees all
 coarsely; to the blocks whose compressed tokens got most attention, at full resolution; and to the
@@ -55,7 +55,7 @@ class SparseBranches(nn.Module):
     def project(
         self, x: Tensor, context: Tensor | None = None
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """Queries ``(T, heads, head_dim)`` of x; keys and values of the branches of the context."""
+        """Queries ``(T, heads, head_dim)`` of x; keys and values of the context by branches."""
         q = self.to_q(x).view(x.shape[0], self.num_heads, self.head_dim)
         context = x if context is None else context
         kv = self.to_kv(context)
@@ -64,14 +64,14 @@ class SparseBranches(nn.Module):
         return q, list(keys.unbind(dim=1)), list(values.unbind(dim=1))
 
     def combine(self, x: Tensor, branches: list[Tensor]) -> Tensor:
-        """Sum of the branches ``(T, heads, head_dim)`` under their gates."""
+        """Gated sum of the branches ``(T, heads, head_dim)``."""
         gates = torch.sigmoid(self.to_gate(x)).view(x.shape[0], BRANCHES, self.num_heads, 1)
         total = (gates * torch.stack(branches, dim=1)).sum(dim=1)
         return self.to_out(total.reshape(x.shape[0], self.num_heads * self.head_dim))
 
 
 def borders_of(sizes: Tensor) -> Tensor:
-    """First item of every sequence, and the end: running sums behind a 0."""
+    """First item of every sequence, and the end: running sums of sizes after a 0."""
     return torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
 
 
@@ -79,7 +79,7 @@ def borders_of(sizes: Tensor) -> Tensor:
 def checked_borders(
     cu_seqlens: Tensor | Sequence[int], n: int, multiple: int = 1, name: str = "cu_seqlens"
 ) -> Tensor:
-    """First item of every sequence, and the end: checked, on the host."""
+    """Check borders (first item of every sequence, and the end) and copy them to the host."""
     cu = torch.as_tensor(cu_seqlens).cpu()
     if cu.is_floating_point() or cu.dim() != 1 or len(cu) < 1:
         raise ValueError(

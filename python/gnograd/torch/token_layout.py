@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Where the sequences of a batch lie in the packed tokens that sparse attention works on.
+"""Positions of the sequences of a batch in the packed tokens of sparse attention.
 
-A batch is packed row by row. Where its items are padded, the padding becomes a sequence of its own,
-whose queries see its keys alone: all sizes are then those of the batch, and no number in a tensor
-has to be known to the host.
+A batch is packed row by row. The padding of an item becomes a sequence of its own, whose queries
+only see its own keys: all sizes are then those of the batch, and the host reads no tensor.
 """
 
 from __future__ import annotations
@@ -20,32 +19,32 @@ __all__ = ["Compression", "TokenLayout", "equal_items", "packed_items", "padded_
 
 @dataclass(frozen=True)
 class Compression:
-    """Tokens behind a compressed one, and from one to the next."""
+    """Tokens in a compressed one, and from one to the next."""
 
     block: int
     stride: int
 
     def count(self, n: int) -> int:
-        """Compressed tokens of n."""
+        """Number of compressed tokens of n tokens."""
         return (n - self.block) // self.stride + 1 if n >= self.block else 0
 
     def counts(self, n: Tensor) -> Tensor:
-        """Compressed tokens of each of several sequences."""
+        """Number of compressed tokens of sequences of n tokens."""
         full = torch.div(n - self.block, self.stride, rounding_mode="floor") + 1
         return torch.where(n >= self.block, full, 0)
 
 
 @dataclass
 class TokenLayout:
-    """Borders of sequences; None is one sequence.
+    """Borders of sequences of queries, keys and compressed tokens; None is one sequence.
 
-    Positions are those in the sequences, as a rotary embedding wants them.
+    Positions count within sequences, for rotary embeddings.
     """
 
     q_positions: Tensor
     k_positions: Tensor
     c_positions: Tensor
-    """Of the last tokens of compressed ones."""
+    """Positions of the last tokens in compressed ones."""
     cu_q: Tensor | None = None
     cu_k: Tensor | None = None
     cu_compress: Tensor | None = None
@@ -56,26 +55,26 @@ class TokenLayout:
     cu_select: Tensor | None = None
     """Borders of keys by which blocks are selected."""
     c_rows: Tensor | None = None
-    """Which compressed tokens those are that blocks are selected by; None: all, in order."""
+    """Rows of the compressed tokens by which blocks are selected; None for all, in order."""
     idle: Tensor | None = None
-    """Queries that are padding, whose attention does not count."""
+    """Mask of the queries that are padding, whose attention does not count."""
 
 
 def _within(cu: Tensor, n: int) -> Tensor:
-    """Position of every one of n items in its sequence."""
+    """Position of each of n items in its sequence."""
     item = torch.arange(n, device=cu.device)
     return item - cu[torch.bucketize(item, cu[1:], right=True)]
 
 
 def _ends(compression: Compression, positions: Tensor) -> Tensor:
-    """Position of the last token of every compressed one."""
+    """Position of the last token in every compressed one."""
     return positions * compression.stride + compression.block - 1
 
 
 def equal_items(
     batch: int, n_q: int, n_k: int, compression: Compression, device: torch.device
 ) -> TokenLayout:
-    """Items of one length."""
+    """Layout of items of one length."""
 
     def positions(n: int) -> Tensor:
         return torch.arange(n, device=device).repeat(batch)
@@ -94,7 +93,7 @@ def equal_items(
 def packed_items(
     cu_q: Tensor, cu_k: Tensor, compression: Compression, device: torch.device
 ) -> TokenLayout:
-    """Items of any lengths, whose borders are on the host."""
+    """Layout of items of any lengths, with borders on the host."""
     cu_c = borders_of(compression.counts(cu_k.diff()))
     n_q, n_k, n_c = (int(cu[-1]) for cu in (cu_q, cu_k, cu_c))
     cu_q, cu_k, cu_c = (cu.to(device) for cu in (cu_q, cu_k, cu_c))
@@ -114,16 +113,16 @@ def packed_items(
 def padded_items(
     lengths_q: Tensor, lengths_k: Tensor, n_q: int, n_k: int, shared: int, compression: Compression
 ) -> TokenLayout:
-    """Items whose first tokens count, and whose others are padding.
+    """Layout of items with valid tokens at the start and padding at the end.
 
     Parameters
     ----------
     lengths_q, lengths_k : Tensor of int64, (batch,)
-        Tokens of every item that count.
+        Number of valid tokens of every item.
     n_q, n_k : int
         Tokens of an item with its padding.
     shared : int
-        Queries that share a selection. Padding fills up the last that do; it does not count.
+        Queries that share a selection. Padding fills up the last group; it does not count.
     compression : Compression
     """
     batch, device = len(lengths_k), lengths_k.device
@@ -137,7 +136,7 @@ def padded_items(
     )
 
     def borders(first: Tensor, n: int) -> Tensor:
-        """Of what counts and of what does not, item by item; then of nothing."""
+        """Borders of valid tokens and of padding, item by item, and of an empty last sequence."""
         inner = torch.stack([item * n + first, item * n + n], dim=1).flatten()
         return torch.cat([inner.new_zeros(1), inner, inner[-1:]])
 
@@ -145,15 +144,15 @@ def padded_items(
     layout.cu_q = borders(shared_q.clamp(max=n_q), n_q)
     layout.cu_k = borders(lengths_k, n_k)
     layout.cu_c = borders(counts, n_c)
-    # Blocks are selected by keys that lie behind one another, and padding has none. What remains of
-    # the batch's keys comes last, where there are no queries.
+    # Blocks are selected by contiguous keys, and padding has none. The remaining keys of the batch
+    # come last, as a sequence without queries.
     cu_select = borders_of(torch.stack([lengths_k, lengths_k * 0], dim=1).flatten())
     layout.cu_select = torch.cat([cu_select, cu_select.new_full((1,), batch * n_k)])
     first = borders_of(counts)
     room = compression.count(batch * n_k) + batch + 1
     place = torch.arange(room, device=device)
     of = torch.bucketize(place, first[1:], right=True).clamp(max=batch - 1)
-    # the row behind all compressed tokens is one of zeros
+    # the row after all compressed tokens is zero
     layout.c_rows = torch.where(place < first[-1], of * n_c + place - first[of], batch * n_c)
     layout.idle = (layout.q_positions.view(batch, n_q) >= lengths_q[:, None]).flatten()
     return layout

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Weights of neighbours that fall to zero towards the edge of the neighbourhood.
+"""Weights of neighbours that decay to zero at the edge of the neighbourhood.
 
-Every function takes squared distances and the squared radius, as neuraloperator's functions of
-the same names do: with ``t = x / radius`` in [0, 1] the weight is `scale` at 0 and 0 at 1.
-Distances beyond the radius are not meant, and only `bump_cutoff` gives 0 there.
+Every function takes squared distances and the squared radius, like neuraloperator's functions of
+the same names: with ``t = x / radius`` in [0, 1] the weight is `scale` at 0 and 0 at 1. Distances
+beyond the radius are not supported; only `bump_cutoff` gives 0 there.
 """
 
 from __future__ import annotations

@@ -21,4 +21,4 @@ PROBLEMS: dict[str, Problem] = {
     "burgers": BURGERS,
     "heat": HEAT,
 }
-"""By name."""
+"""Problems by name."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Waves that a constant wind carries over a periodic square: they move and stay as they are."""
+"""Waves that a constant wind carries over a periodic square without changing them."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ __all__ = ["ADVECTION"]
 MODES = 3
 """Largest wave number along an axis."""
 TIMES = 11
-"""States, from time 0 to 1."""
+"""Number of states, from time 0 to 1."""
 SPEED = 0.2, 0.6
 
 
@@ -19,7 +19,7 @@ def _solve(rng: np.random.Generator, resolution: int) -> Solved:
     wind = speed * np.array([np.cos(angle), np.sin(angle)])
     k = np.arange(-MODES, MODES + 1)
     waves = np.stack(np.meshgrid(k, k, indexing="ij"), axis=-1).reshape(-1, 2)
-    waves = waves[len(waves) // 2 + 1 :]  # of two that are opposite one, and no constant
+    waves = waves[len(waves) // 2 + 1 :]  # one of two opposite waves, and no constant
     amplitudes = rng.standard_normal((2, len(waves))) / np.linalg.norm(waves, axis=1)
     amplitudes /= np.sqrt(np.sum(amplitudes**2) / 2)
     x = np.arange(resolution) / resolution

@@ -13,7 +13,7 @@ from gnograd.cli.problems.solved import Problem, Solved
 __all__ = ["AIRFOIL"]
 
 REACH = 4.0
-"""Outer points, in radii of the circle."""
+"""Distance of the outer points, in radii of the circle."""
 
 
 def _solve(rng: np.random.Generator, resolution: int) -> Solved:

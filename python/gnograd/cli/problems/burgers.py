@@ -17,13 +17,13 @@ __all__ = ["BURGERS"]
 Array = npt.NDArray[np.complex128]
 
 MODES = 8
-"""Waves of an initial state."""
+"""Number of waves of an initial state."""
 TIMES = 21
-"""States, from time 0 to 1."""
+"""Number of states, from time 0 to 1."""
 VISCOSITY = 0.005, 0.02
 CFL = 0.4
 LARGEST = 3.0
-"""What bounds the states, for the length of a step."""
+"""Bound for the states, which determines the length of a step."""
 
 
 def _solve(rng: np.random.Generator, resolution: int) -> Solved:

@@ -11,7 +11,7 @@ from gnograd.cli.problems.solved import Array, Problem, Solved
 __all__ = ["ELASTICITY"]
 
 REACH = 5.0
-"""Outer points, in radii of the hole."""
+"""Distance of the outer points, in radii of the hole."""
 
 
 def _solve(rng: np.random.Generator, resolution: int) -> Solved:
@@ -30,7 +30,7 @@ def _solve(rng: np.random.Generator, resolution: int) -> Solved:
         "syy": (trace + deviator.real) / 2,
         "sxy": deviator.imag / 2,
     }
-    # what pulls, far away
+    # stress far away
     difference = (pulls[0] - pulls[1]) / 2
     middle = pulls.sum() / 2
     far = [

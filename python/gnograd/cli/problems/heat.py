@@ -9,9 +9,9 @@ __all__ = ["HEAT"]
 
 CONDUCTIVITY = 0.02
 TIMES = 11
-"""States, from time 0 to 1."""
+"""Number of states, from time 0 to 1."""
 WAVES = 3
-"""In each direction, the constant one included."""
+"""Number of cosines in each direction, the constant one included."""
 
 
 def _solve(rng: np.random.Generator, resolution: int) -> Solved:

@@ -40,7 +40,7 @@ def _solve(rng: np.random.Generator, resolution: int) -> Solved:
 
 
 def _every(rings: int, n: int) -> Array:
-    """Nodes of every n-th ring, and of these every n-th one."""
+    """Every n-th node of every n-th ring."""
     kept = range(n, rings + 1, n)
     parts = [1 + 3 * ring * (ring - 1) + np.arange(0, 6 * ring, n) for ring in kept]
     return np.concatenate([[0], *parts])

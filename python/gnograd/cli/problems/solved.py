@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One solved problem, whatever it is of."""
+"""Common form of solved problems."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,28 +18,28 @@ class Solved:
     """Fields on the nodes of a solver."""
 
     points: Array
-    """(n, d)"""
+    """Nodes, (n, d)"""
     inputs: Mapping[str, Array]
-    """(n,)"""
+    """Inputs, (n,)"""
     outputs: Mapping[str, Array]
-    """(n,), or of states (n_times, n)."""
+    """Outputs, (n,), or states, (n_times, n)."""
     parameters: Array = field(default_factory=lambda: np.zeros(0))
     every: Callable[[int], Array] | None = None
-    """Rows that are nodes of the n-th part of the resolution, in their order there.
+    """Function of n: rows of the nodes of a grid coarser by n, in the order of that grid.
 
-    None where the solution is exact, so that a finer one is no better.
+    None if solutions are exact, so that a finer grid is not more accurate.
     """
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What can be drawn at random and solved."""
+    """Kind of problem that can be drawn at random and solved."""
 
     about: str
     solve: Callable[[np.random.Generator, int], Solved]
-    """With a resolution. What is drawn does not depend on it."""
+    """Draw and solve a problem at a resolution, on which the random numbers do not depend."""
     resolution: int
     least: int
-    """Resolution that makes sense."""
+    """Smallest resolution that makes sense."""
     period: float = 0.0
     in_time: bool = False

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Native sparse attention in the shape of Ascend's operators, with their error codes.
+"""Native sparse attention with the interface of Ascend's operators, and their error codes.
 
 `nsa_selected_attention` and `nsa_selected_attention_grad` take the arguments of
 aclnnNsaSelectedAttention and aclnnNsaSelectedAttentionGrad and check the same limits. The functions
 ``npu_nsa_*`` have the names and arguments of torch_npu, in its order.
 
-Arrays are float16, bfloat16, float32 or float64: NumPy's, PyTorch tensors on any device, and, in
-the first two functions, anything that lends its memory. Results are tensors for tensors, with first
-derivatives. The CPU computes 16 bits in float32, a GPU multiplies them on tensor cores. For what
-the limits forbid, and for second derivatives, there are `gnograd.selected_attention` and its
-neighbours.
+Arrays are float16, bfloat16, float32 or float64: NumPy's, PyTorch tensors on any device and, in
+the first two functions, any array that shares its memory. Results are tensors for tensors, with
+first derivatives. The CPU computes 16-bit numbers in float32, a GPU multiplies them on tensor
+cores. Beyond the limits, and for second derivatives, use `gnograd.selected_attention` and related
+operators.
 """
 
 from gnograd.compat.ascend.compress import (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Checks of what the functions of torch_npu get."""
+"""Checks of the arguments of the functions of torch_npu."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Arguments:
     Parameters
     ----------
     name : str
-        Of the function.
+        Name of the function.
     first : array
-        Decides for the library and the dtype.
+        Array that determines the library and the dtype.
 
     Attributes
     ----------
     sizes : dict
-        Lengths of dimensions, as far as they are known.
+        Known lengths of dimensions.
     """
 
     def __init__(self, name: str, first: Any) -> None:
@@ -44,7 +44,7 @@ class Arguments:
         self._dtype = ""
 
     def array(self, label: str, value: Any, spec: str) -> Array:
-        """A floating-point array of the shape; all are of one dtype."""
+        """Check a floating-point array of a shape; all have one dtype."""
         array = self._array(label, value)
         dtype = self.library.dtype(array)
         if not self._dtype:
@@ -57,7 +57,7 @@ class Arguments:
         return array
 
     def integers(self, label: str, value: Any, spec: str) -> NDArray[np.int64]:
-        """An array of integers on the host."""
+        """Check an array of integers, and copy it to the host."""
         array = self.library.host(self._array(label, value))
         if array.dtype.kind not in "iu":
             self.refuse(f"{label} is {array.dtype}, needs int32")
@@ -65,7 +65,7 @@ class Arguments:
         return self._exact(label, array, np.int32)
 
     def mask(self, label: str, value: Any, n_rows: int, n_columns: int) -> NDArray[np.bool_] | None:
-        """A mask of at least this size on the host, or None."""
+        """Check a mask of at least this size, or None, and copy it to the host."""
         if value is None:
             return None
         array = self.library.host(self._array(label, value))
@@ -74,7 +74,7 @@ class Arguments:
         return array.astype(bool)
 
     def number(self, label: str, value: Any, multiple_of: int = 1) -> int:
-        """A positive integer."""
+        """Check a positive integer."""
         try:
             found = integer(f"{self.name}: {label}", value, AT_LEAST_1)
         except ValueError as error:
@@ -84,7 +84,7 @@ class Arguments:
         return found
 
     def lengths(self, label: str, values: Sequence[int] | None) -> NDArray[np.int64]:
-        """A sequence of integers that are not negative."""
+        """Check a sequence of integers that are not negative."""
         if values is None:
             raise NullPointerError(f"{self.name}: {label} is None")
         cpu.refuse_mask(self.name, label, values)
@@ -97,7 +97,7 @@ class Arguments:
         return array
 
     def _exact(self, label: str, array: NDArray[Any], dtype: DTypeLike) -> NDArray[np.int64]:
-        """Values in int64, if all of them fit into a type."""
+        """Values in int64, if all of them fit into `dtype`."""
         try:
             exact_integers(f"{self.name}: {label}", array, dtype)
         except IndexError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One call of selected attention: its arrays checked, and handed to kernels."""
+"""One call of selected attention: checks of its arrays, and the call of the kernel."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _FLOATS = (*SUFFIXES, "float16", "bfloat16")
 
 
 class Call:
-    """One call: arrays in the form that kernels take, the rest checked by the C interface.
+    """One call: arrays in the form of kernels; the C interface checks the other arguments.
 
-    That is so for a GPU too: the first step reads no array that may be there.
+    It does so for a GPU too: its first step does not read arrays of numbers.
     """
 
     def __init__(self, name: str) -> None:
@@ -42,7 +42,7 @@ class Call:
         self._sizes: dict[str, int] = {}
 
     def static(self, scale_value: float, **integers: int) -> list[Any]:
-        """The scale and the integers, in their order; how many blocks there are is known then."""
+        """The scale and the integers, in order; sets the number of blocks."""
         values: list[Any] = [number(f"{self.name}: scale_value", scale_value)]
         for label, value in integers.items():
             try:
@@ -54,7 +54,7 @@ class Call:
         return values
 
     def inputs(self, query: Array, key: Array, value: Array) -> list[Array]:
-        """Queries, keys and values, which are of one dtype."""
+        """Check queries, keys and values, which have one dtype."""
         specs = {"query": QUERIES, "key": KEYS, "value": VALUES}
         return [
             self.array(label, array, spec)
@@ -62,18 +62,18 @@ class Call:
         ]
 
     def array(self, label: str, value: Array, spec: str) -> Array:
-        """A floating-point array in the precision of the computation."""
+        """Check a floating-point array, and convert it to the precision of the computation."""
         array = self._lent(label, value, spec)
         if self._backend is cpu:
             return np.ascontiguousarray(array, dtype=self._dtype)
         return self._backend.contiguous(array)
 
     def topk(self, value: Array) -> Array:
-        """Selected blocks."""
+        """Check the selected blocks."""
         return self._backend.contiguous(self._lent("topk_indices", value, TOPK))
 
     def ends(self, of_queries: Sequence[int], of_keys: Sequence[int]) -> list[NDArray[np.int64]]:
-        """Cumulative lengths, as many for keys as for queries."""
+        """Check cumulative lengths, as many for keys as for queries."""
         given = {"actual_seq_qlen": of_queries, "actual_seq_kvlen": of_keys}
         ends = []
         for label, values in given.items():
@@ -92,13 +92,13 @@ class Call:
         return ends
 
     def layout(self, text: str) -> NDArray[np.uint8]:
-        """The text as C has it."""
+        """Text as a C string."""
         if text is None:
             raise NullPointerError(f"{self.name}: input_layout is None")
         return np.frombuffer(str(text).encode() + b"\0\0\0\0", np.uint8)
 
     def refuse_mask(self, value: Any) -> None:
-        """A mask is not supported."""
+        """Raise an error for a mask, which is not supported."""
         if value is not None:
             self._refuse("atten_mask is not supported")
 
@@ -108,11 +108,11 @@ class Call:
         return self._backend.empty(shape, shapes.dtype_of(spec, self._dtype), self._like)
 
     def as_given(self, array: Array) -> Array:
-        """A result in the dtype of the inputs."""
+        """Convert a result to the dtype of the inputs."""
         return array.astype(self._like.dtype, copy=False) if self._backend is cpu else array
 
     def run(self, arguments: Sequence[Any], face: str, on_gpu: Sequence[Any]) -> None:
-        """Both steps: all limits and how much workspace, and the computation in it.
+        """Take both steps: check limits and get the size of the workspace; compute.
 
         The arguments are those of the C interface, and those of a face of the CUDA library.
         """
@@ -138,7 +138,7 @@ class Call:
         return getattr(_core, f"gnograd_{self.name}{step}_{suffix}")
 
     def _lent(self, label: str, value: Array, spec: str) -> Array:
-        """An array of any library, checked against its spec and those before it."""
+        """Check an array of any library against its spec and the arrays before it."""
         if value is None:
             raise NullPointerError(f"{self.name}: {label} is None")
         array = array_of(value)
@@ -177,11 +177,11 @@ class Call:
 def _pass(argument: Any) -> Any:
     if argument is None or isinstance(argument, np.ndarray):
         return address(argument)
-    # of an array on a GPU it only matters that there is one
+    # for an array on a GPU only its presence matters
     return 1 if hasattr(argument, "__cuda_array_interface__") else argument
 
 
 @functools.lru_cache(maxsize=32)
 def _borders(ends: tuple[int, ...], device: int) -> cuda_arrays.DeviceArray:
-    """First token of every sequence, and the end. All layers of a network ask for the same."""
+    """First token of every sequence, and the end; cached, since layers share them."""
     return cuda_arrays.hold(np.array([0, *ends], np.int64), device)

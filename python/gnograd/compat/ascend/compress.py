@@ -31,7 +31,7 @@ def npu_nsa_compress(
     input : array, (T, N, D)
         Tokens of all sequences.
     weight : array, (compress_block_size, N)
-        In the dtype of `input`.
+        Weights in the dtype of `input`.
     compress_block_size, compress_stride : int
         Tokens of a block, and from one block to the next: multiples of 16, the first not smaller.
     actual_seq_len : sequence of int
@@ -40,7 +40,7 @@ def npu_nsa_compress(
     Returns
     -------
     array, (T_cmp, N, D)
-        Of every sequence the blocks that are full.
+        Compressed tokens of the full blocks of every sequence.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def npu_nsa_compress_infer(
     Parameters
     ----------
     input : array, (n_pages, page_block_size, N, D), or (T, N, D) without `block_table`
-        Tokens in pages, or of one sequence behind the other.
+        Tokens in pages, or of all sequences in order.
     weight : array, (compress_block_size, N)
     slot_mapping : array of int32, (n_sequences,)
         Row of the cache that the sequence's block goes to.
@@ -123,7 +123,7 @@ def npu_nsa_compress_infer(
         Length of every sequence, not cumulative. It has filled a block if it is
         ``compress_block_size + c * compress_stride`` for a c from 0.
     cache : array, (n_slots, N, D)
-        Written to.
+        Cache that is written to.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Attention to compressed tokens, and which blocks of tokens deserve it, as torch_npu has it.
+"""Attention to compressed tokens, and selection of blocks, with the arguments of torch_npu.
 
-The output is that of gnograd's attention. What Ascend selects by it is not what
-`gnograd.select_blocks` would: the score of a block counts compressed tokens one later than those
-that overlap it, and a query that sees nothing attends to what is hidden from it.
+The output is that of gnograd's attention. Ascend's selection differs from that of
+`gnograd.select_blocks`: the score of a block counts compressed tokens one later than those that
+overlap it, and a query that sees nothing attends to hidden tokens.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from gnograd.static import number
 __all__ = ["npu_nsa_compress_attention", "npu_nsa_compress_attention_infer"]
 
 HIDDEN = 40000.0
-"""What a mask takes from logits there."""
+"""Number that a mask subtracts from logits in Ascend's operators."""
 FORCED = 23333.0
 """The score of a block that a mask selects."""
 TILE = 1 << 22
-"""Logits that are computed together."""
+"""Largest number of logits that are computed together."""
 
 
 def npu_nsa_compress_attention(
@@ -49,7 +49,7 @@ def npu_nsa_compress_attention(
     actual_cmp_seq_kvlen: Sequence[int],
     actual_sel_seq_kvlen: Sequence[int],
 ) -> tuple[Array, Array, Array, Array]:
-    """Attention of every query to the compressed tokens, and the blocks it selects by that.
+    """Attention of every query to the compressed tokens, and the blocks that it selects.
 
     Parameters
     ----------
@@ -67,21 +67,21 @@ def npu_nsa_compress_attention(
     select_block_count : int
         Blocks of a query, at most those that its sequence has.
     topk_mask : array, (S_q, S_sel), optional
-        Where it is not 0, the block is selected; of every sequence its first rows and columns.
+        Nonzero where a block is always selected; a sequence uses its first rows and columns.
     atten_mask : array, (S_q, S_cmp), optional
-        Where it is not 0, the compressed token is hidden from the query. A query from which all are
-        hidden sees all.
+        Nonzero where a compressed token is hidden from a query. A query from which all are hidden
+        sees all.
     actual_seq_qlen, actual_cmp_seq_kvlen, actual_sel_seq_kvlen : sequence of int
         Cumulative numbers of queries, of compressed tokens and of blocks.
 
     Returns
     -------
     attention_out : array, (T_q, N_q, D_v)
-        Can be differentiated where it is a tensor.
+        Attention, differentiable if it is a tensor.
     topk_indices : array of int32, (T_q, N_kv, select_block_count)
         Blocks of the query's sequence, those with the highest score first.
     softmax_max, softmax_sum : array, (T_q, N_q, 8)
-        As those of `nsa_selected_attention`.
+        Statistics of the softmax, as in `nsa_selected_attention`.
 
     Raises
     ------
@@ -159,12 +159,12 @@ def npu_nsa_compress_attention_infer(
     actual_cmp_seq_kvlen: Sequence[int],
     actual_sel_seq_kvlen: None = None,
 ) -> tuple[Array, Array]:
-    """The same of the last query of every sequence, whose compressed tokens lie in pages.
+    """`npu_nsa_compress_attention` of the last query of every sequence, with tokens in pages.
 
     Parameters
     ----------
     query : array, (B, N_q, D_k) or (B, 1, N_q, D_k)
-        In the layouts TND and BSND.
+        Queries in the layouts TND and BSND.
     key, value : array, (n_pages, page_block_size, N_kv * D), or with N_kv, D as the last axes
     head_num, key_value_head_num : int
         N_q and N_kv.
@@ -228,7 +228,7 @@ def npu_nsa_compress_attention_infer(
 
 
 class _Blocks(NamedTuple):
-    """Sizes in tokens, and how many blocks a query selects."""
+    """Sizes in tokens, and number of blocks that a query selects."""
 
     compressed: int
     stride: int
@@ -267,7 +267,7 @@ def _attention(
             "compressed_attention", [q, k, v], block=1, stride=1, scale=scale, **borders
         )
         return out
-    # a mask is a graph: from what is seen to who sees it
+    # a mask is a graph from tokens to the queries that see them
     sources, destinations = [], []
     for s in range(len(cu_q) - 1):
         seen = _seen(hidden[: cu_q[s + 1] - cu_q[s], : cu_k[s + 1] - cu_k[s]])
@@ -289,7 +289,7 @@ def _attention(
 
 
 def _seen(hidden: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """What every query sees; one from which all is hidden sees all."""
+    """Mask of the tokens that every query sees; one from which all are hidden sees all."""
     return ~hidden | hidden.all(1, keepdims=True)
 
 
@@ -345,9 +345,9 @@ def _selection(
 
 
 def _scores(library: Library, weights: Array, blocks: _Blocks, n_blocks: int) -> Array:
-    """Scores of blocks, of the weights of compressed tokens."""
+    """Scores of blocks, from the weights of compressed tokens."""
     m, n = blocks.selected // blocks.stride, blocks.compressed // blocks.stride
-    # zeros before and behind the tokens there are
+    # zeros before and after the tokens
     before, tokens = n - 1, weights.shape[-1]
     behind = max(m * n_blocks + 1 - tokens, 0)
     head, tail = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What Ascend's operators refuse, with their error codes."""
+"""Errors of Ascend's operators, by their codes."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ class InvalidParameterError(ValueError):
 ERRORS: dict[int, type[Exception]] = {
     error.code: error for error in (NullPointerError, InvalidParameterError)
 }
-"""By their codes."""
+"""Errors by their codes."""

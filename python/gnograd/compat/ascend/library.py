@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""NumPy's arrays or PyTorch's tensors: the few things that the functions here do with either."""
+"""Common operations on NumPy arrays and PyTorch tensors."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ Arrays = Sequence[Array | None]
 
 
 class Library(Protocol):
-    """What a library's arrays can do."""
+    """Operations on the arrays of a library."""
 
     @property
     def xp(self) -> Any:
-        """Its module; functions are used that NumPy and PyTorch have alike."""
+        """Its module, of which only functions are used that NumPy and PyTorch share."""
 
     def array(self, value: Any) -> Array:
-        """One of its arrays."""
+        """Convert a value to an array of the library."""
 
     def dtype(self, array: Array) -> str:
         """Name of the dtype."""
 
     def place(self, host: NDArray[Any], like: Array) -> Array:
-        """A NumPy array as one of its own, beside another."""
+        """Copy a NumPy array to the device of an array of the library."""
 
     def host(self, array: Array) -> NDArray[Any]:
-        """As a NumPy array."""
+        """Copy an array to NumPy."""
 
     def cast(self, array: Array, dtype: str) -> Array:
-        """In another dtype."""
+        """Convert an array to another dtype."""
 
     def descending(self, scores: Array) -> Array:
-        """Order of the last axis from the largest on, equal ones as they are."""
+        """Stable order of the last axis, from the largest entry to the smallest."""
 
     def cat(self, arrays: Sequence[Array], axis: int) -> Array:
-        """One behind the other."""
+        """Join arrays along an axis."""
 
     def apply(self, operator: str, inputs: Arrays, **static: Any) -> Any:
-        """An operator of gnograd; 16 bits on the CPU are computed in float32."""
+        """Apply an operator of gnograd; 16-bit numbers are computed in float32 on the CPU."""
 
     def gradients(self, operator: str, cotangent: Array, inputs: Arrays, **static: Any) -> Any:
-        """Gradients of its inputs."""
+        """Gradients of the inputs of an operator."""
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether this is a tensor of PyTorch, which is not imported to find out."""
+    """True if this is a tensor of PyTorch, which need not be imported."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -106,7 +106,7 @@ class _NumPy:
         return self._narrow(tuple(found), dtype)
 
     def _wide(self, arrays: Arrays) -> tuple[Any, list[Array | None]]:
-        """The dtype of the first, and all in one that the CPU computes in."""
+        """The dtype of the first array, and all arrays in a dtype that the CPU computes in."""
         dtype = next(x.dtype for x in arrays if x is not None)
         wide = dtype if str(dtype) in ("float32", "float64") else np.dtype(np.float32)
         return dtype, [None if x is None else np.ascontiguousarray(x, wide) for x in arrays]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Keys and values that lie in pages: which row of the cache holds which token."""
+"""Keys and values in pages: rows of the cache by token."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["rows_of_tokens"]
 def rows_of_tokens(
     given: Arguments, block_table: Any, lengths: NDArray[np.int64], n_pages: int, page: int
 ) -> NDArray[np.int64]:
-    """Rows of all tokens, of one sequence behind the other, in a cache of (n_pages * page) rows.
+    """Rows of the tokens of all sequences in a cache of (n_pages * page) rows.
 
     Parameters
     ----------
     given : Arguments
-        Of the call, for its messages.
+        Arguments of the call, for its messages.
     block_table : array of integers, (n_sequences, n)
         Pages of every sequence, in the order of its tokens.
     lengths : array, (n_sequences,)
         Tokens of every sequence.
     n_pages, page : int
-        How many pages there are, and how many tokens each has.
+        Number of pages, and of tokens in a page.
     """
     given.sizes["B"] = len(lengths)
     table = given.integers("block_table", block_table, "B n")

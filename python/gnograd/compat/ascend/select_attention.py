@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 CAUSAL = 2
-"""The ``sparse_mode`` that torch_npu asks for."""
+"""The ``sparse_mode`` of torch_npu's operators."""
 
 
 def npu_nsa_select_attention(
@@ -49,7 +49,7 @@ def npu_nsa_select_attention(
     Returns
     -------
     attention_out, softmax_max, softmax_sum : array
-        The first can be differentiated where it is a tensor.
+        Results; the first is differentiable if it is a tensor.
     """
     return nsa_selected_attention(
         query, key, value, topk_indices, scale_value, head_num, select_block_size,
@@ -115,12 +115,12 @@ def npu_nsa_select_attention_infer(
     actual_seq_qlen: None = None,
     actual_seq_kvlen: Sequence[int],
 ) -> Array:
-    """Attention of the last query of every sequence to its selected blocks, which lie in pages.
+    """Attention of the last query of every sequence to its selected blocks in pages.
 
     Parameters
     ----------
     query : array, (B, 1, N_q, D_k), (B, 1, N_q * D_k) or (B, N_q, D_k)
-        In the layouts BSND, BSH and TND.
+        Queries in the layouts BSND, BSH and TND.
     key, value : array, (n_pages, page_block_size, N_kv, D), or with N_kv * D as the last axis
     topk_indices : array of int32, (B, N_kv, select_block_count)
         Blocks of every sequence; -1 is an empty place.
@@ -143,7 +143,7 @@ def npu_nsa_select_attention_infer(
     Returns
     -------
     array
-        In the layout of `query`, with the features of `value`.
+        Attention in the layout of `query`, with the features of `value`.
     """
     given = Arguments("npu_nsa_select_attention_infer", query)
     library = given.library

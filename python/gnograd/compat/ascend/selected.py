@@ -40,7 +40,7 @@ def nsa_selected_attention(
         Keys and values, D_v <= D_k <= 256.
     topk_indices : array of int32, (T_q, N_kv, select_block_count)
         Blocks of the query's sequence; one named twice counts twice. On a GPU a number that the
-        sequence does not have is passed over, for the host would have to wait to find it.
+        sequence does not have is ignored, since the host would have to wait to find it.
     scale_value : float
         Factor of the logits.
     head_num : int
@@ -62,7 +62,7 @@ def nsa_selected_attention(
     Returns
     -------
     attention_out : array, (T_q, N_q, D_v)
-        In the dtype of `query`.
+        Attention in the dtype of `query`.
     softmax_max, softmax_sum : array, (T_q, N_q, 8)
         Largest logit, and sum of ``exp(logit - largest)``, each 8 times; float32, or float64 for
         float64 inputs.
@@ -128,7 +128,7 @@ def nsa_selected_attention_grad(
     Parameters
     ----------
     query, key, value, topk_indices : array
-        As for `nsa_selected_attention`, and so are all parameters that are not named here.
+        Arguments of `nsa_selected_attention`, like all parameters that are not named here.
     attention_out : array, (T_q, N_q, D_v)
         From `nsa_selected_attention`, with `softmax_max` and `softmax_sum`, (T_q, N_q, 8).
     attention_out_grad : array, (T_q, N_q, D_v)
@@ -139,7 +139,7 @@ def nsa_selected_attention_grad(
     Returns
     -------
     dq, dk, dv : array
-        In the shapes and the dtype of `query`, `key` and `value`.
+        Gradients in the shapes and the dtype of `query`, `key` and `value`.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def nsa_selected_attention_grad(
     return _backward(*arrays, **static)
 
 
-# ---- the same of arrays ----
+# ---- the functions of arrays ----
 
 Ends = Sequence[int]
 
@@ -266,7 +266,7 @@ def _of_saved(
     select_block_count: int,
     **static: Any,
 ) -> tuple[Array, Array, Array]:
-    """Gradients, from what autograd keeps of `_forward`."""
+    """Gradients, from the results of `_forward` that autograd saves."""
     return _backward(
         query, key, value, attention_out, cotangent, softmax_max, softmax_sum, topk_indices,
         selected_block_size=select_block_size, selected_block_count=select_block_count, **static,

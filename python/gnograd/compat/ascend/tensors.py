@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tensors of PyTorch, for the functions here: values by the same kernels, and autograd."""
+"""PyTorch tensors in the functions of Ascend: values by the same kernels, and autograd."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ class Tensors:
         return str(array.dtype).removeprefix("torch.")
 
     def place(self, host: NDArray[Any], like: Tensor) -> Tensor:
-        """A tensor on the device of another."""
+        """Copy a NumPy array to the device of a tensor."""
         return torch.from_numpy(np.ascontiguousarray(host)).to(like.device)
 
     def host(self, array: Tensor) -> NDArray[Any]:
-        """As a NumPy array."""
+        """Copy a tensor to NumPy."""
         return array.detach().cpu().numpy()
 
     def cast(self, array: Tensor, dtype: str) -> Tensor:
-        """In another dtype."""
+        """Convert a tensor to another dtype."""
         return array.to(getattr(torch, dtype))
 
     def descending(self, scores: Tensor) -> Tensor:
-        """Order of the last axis from the largest on, equal ones as they are."""
+        """Stable order of the last axis, from the largest entry to the smallest."""
         return torch.argsort(scores, dim=-1, descending=True, stable=True)
 
     def cat(self, arrays: Sequence[Tensor], axis: int) -> Tensor:
-        """One behind the other."""
+        """Join tensors along an axis."""
         return torch.cat(list(arrays), axis)
 
     def apply(self, operator: str, inputs: Optional, **static: Any) -> Any:
-        """An operator of `gnograd.torch`."""
+        """Apply an operator of `gnograd.torch`."""
         function: Callable[..., Any] = getattr(functional, operator)
         first = next(x for x in inputs if x is not None)
         if first.dtype not in HALF or first.is_cuda:
@@ -66,7 +66,7 @@ class Tensors:
         return _each(lambda x: x.to(first.dtype), found)
 
     def gradients(self, operator: str, cotangent: Tensor, inputs: Optional, **static: Any) -> Any:
-        """Gradients of its inputs, by autograd."""
+        """Gradients of the inputs of an operator, by autograd."""
         with torch.enable_grad():
             given = [None if x is None else x.detach().requires_grad_() for x in inputs]
             out = self.apply(operator, given, **static)
@@ -74,7 +74,7 @@ class Tensors:
 
 
 def of_tensors(function: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[Tensor, ...]:
-    """A function of arrays, called with tensors; its results are tensors."""
+    """Call a function of arrays with tensors; its results are tensors."""
     tensors = [x for x in (*arguments, *named.values()) if isinstance(x, Tensor)]
     dtype = tensors[0].dtype
     wide = dtype in HALF and not tensors[0].is_cuda
@@ -94,15 +94,15 @@ def of_tensors(function: Callable[..., Any], *arguments: Any, **named: Any) -> t
 def with_gradients(
     forward: Callable[..., Any], backward: Callable[..., Any], inputs: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    """Results of a function of arrays, the first of which can be differentiated.
+    """Results of a function of arrays, the first of which is differentiable.
 
     Parameters
     ----------
     forward : callable
-        Of the inputs.
+        Function of the inputs.
     backward : callable
-        Of the inputs, the results and the cotangent of the first; gives gradients of the first
-        inputs, and none of the others.
+        Function of the inputs, the results and the cotangent of the first result; returns gradients
+        of the first inputs, without the others.
     inputs : sequence of Tensor
     """
     results: tuple[Tensor, ...] = _WithGradients.apply(forward, backward, *inputs)  # type: ignore[no-untyped-call]

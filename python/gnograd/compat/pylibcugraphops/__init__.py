@@ -2,7 +2,7 @@
 """The functions of pylibcugraphops 24.12 under their names, on the CPU too.
 
 The functions of `operators` and `dimenet` write into the arrays that the caller gives: NumPy
-arrays, PyTorch tensors and whatever else shares its memory by ``__array_interface__``, DLPack or,
+arrays, PyTorch tensors and others that share their memory by ``__array_interface__``, DLPack or,
 on a GPU, ``__cuda_array_interface__``. Outputs are overwritten; one that is None is not computed.
 All arrays are checked before anything is written. Those of `pytorch` take tensors and return
 tensors, with autograd. ``docs/howto/pylibcugraphops.md`` maps every function to what is here;
@@ -62,11 +62,11 @@ __all__ = [
 ]
 
 __version__ = "24.12.00"
-"""The release whose interface this is, for codes that ask."""
+"""Release with this interface, for codes that check the version."""
 
 
 def __getattr__(name: str) -> Any:
-    # these import torch
+    # these modules import torch
     if name in ("pytorch", "torch"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

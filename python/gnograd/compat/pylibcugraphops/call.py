@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""One call of the old interface: the caller's arrays checked, and lent to a kernel.
+"""One call of the old interface: checks of the caller's arrays, and the call of a kernel.
 
-A kernel reads and writes the caller's memory directly. Where it has another type of numbers
-(float16 on the CPU, locations in int32), or where results are added to what is there, it works in
-a copy, which is written back at the end.
+A kernel reads and writes the caller's memory directly. If it needs another dtype (float16 on the
+CPU, locations in int32), or if results are added to present values, it works in a copy, which is
+written back at the end.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ def function(
     mixed: bool = False,
     **roles: str,
 ) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Make a function of a declaration without a body.
+    """Make a function from a declaration without a body.
 
     Parameters
     ----------
     body : callable
-        What several functions have in common; it knows arguments by their roles.
+        Common body of several functions; it accesses arguments by their roles.
     name : str
-        Of the function, where it is not that of the declaration.
+        Name of the function, if it is not that of the declaration.
     also : dict
-        Other names of arguments, and those they stand for.
+        Aliases of arguments.
     dtypes, mixed
         As for `Call`.
     **roles : str
-        Names of the arguments whose roles have other names.
+        Names of arguments by role, where they differ.
     """
 
     def decorate(declaration: Callable[P, None]) -> Callable[P, None]:
@@ -78,18 +78,19 @@ class Call:
     name : str
         The function called, for messages.
     arguments : dict
-        What it got.
+        Arguments of the call.
     roles : dict
-        Names of the arguments whose roles have other names.
+        Names of arguments by role, where they differ.
     dtypes : tuple of str
-        What the arrays may be; the first of them decides for those that follow.
+        Accepted dtypes; the first array determines that of the others.
     mixed : bool
-        Whether some are float32 beside others in half precision: then the arithmetic is float32.
+        True if some arrays may be float32 beside others in half precision; arithmetic is then
+        float32.
 
     Attributes
     ----------
     sizes : dict
-        What is known of the lengths of dimensions.
+        Known lengths of dimensions.
     """
 
     def __init__(
@@ -131,23 +132,23 @@ class Call:
         return "float64" if self._dtype == "float64" else "float32"
 
     def get(self, role: str) -> Any:
-        """An argument as it was given; None where the function has none."""
+        """An argument as given; None if the function does not have it."""
         return self._arguments.get(self._roles.get(role, role))
 
     def has(self, role: str) -> bool:
-        """Whether the function has such an argument."""
+        """True if the function has such an argument."""
         return self._roles.get(role, role) in self._arguments
 
     def wants(self, *roles: str) -> bool:
-        """Whether any of these outputs shall be computed."""
+        """True if any of these outputs is wanted."""
         return any(self.get(role) is not None for role in roles)
 
     def read(
         self, role: str, spec: str, dtype: str = "", needed: bool = True, real: bool = False
     ) -> Array:
-        """An input as the kernel takes it; None where the function has none.
+        """An input in the form of the kernel; None if the function does not have it.
 
-        Where `real`, the kernel has it in the precision of its arithmetic.
+        If `real`, it is converted to the precision of the arithmetic.
         """
         found = self._check(role, spec, dtype, needed)
         if found is None:
@@ -170,7 +171,7 @@ class Call:
         add: bool = False,
         real: bool = False,
     ) -> Array:
-        """Memory for an output: the caller's own where the kernel can write to it."""
+        """Memory for an output: the caller's own if the kernel can write to it."""
         found = self._check(role, spec, dtype, needed)
         if found is None:
             return None
@@ -186,7 +187,7 @@ class Call:
         return staged
 
     def scratch(self, like: Array, n_rows: int) -> Array:
-        """Memory for as many rows as a result has, or for the first of them."""
+        """Temporary memory for `n_rows` rows like those of a result."""
         (_, *columns), dtype = self._backend.describe(like)
         return self._backend.empty((n_rows, *columns), dtype, like, stream=self._stream)
 
@@ -195,7 +196,7 @@ class Call:
         shape, _ = self._backend.describe(rows)
         if self._backend is cpu:
             first = target[: shape[0]]
-        else:  # what has but the interface has no slices
+        else:  # arrays with the interface alone have no slices
             _, dtype = self._backend.describe(target)
             first = cuda_arrays.DeviceArray(shape, dtype, target, cuda_arrays.address(target))
         self._backend.assign(first, rows, add=True, stream=self._stream)
@@ -207,7 +208,7 @@ class Call:
         self._backend.run(operator, face, dtype, arguments, stream=self._stream)
 
     def store(self) -> None:
-        """Write back what kernels could not write to directly."""
+        """Write copies back to outputs that kernels could not write to directly."""
         for array, staged, add in self._staged:
             self._backend.assign(array, staged, add=add, stream=self._stream)
 
@@ -259,7 +260,7 @@ class Call:
             self._dtype = dtype
 
     def _kernel_dtype(self, dtype: str, real: bool = False) -> str:
-        """What a kernel takes for the caller's numbers."""
+        """Dtype of the kernel for numbers of the caller's dtype."""
         if dtype.startswith("int"):
             return "int64"
         half = dtype in ("float16", "bfloat16")

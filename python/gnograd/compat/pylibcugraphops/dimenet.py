@@ -49,7 +49,7 @@ Optional = Array | None
 
 
 class MMAOp(enum.IntEnum):
-    """How a GPU multiplied matrices; here all three compute in the precision of the arrays."""
+    """Modes of matrix products on GPUs; here all three compute in the precision of the arrays."""
 
     HighPrecision = 0
     LowPrecision = 1
@@ -60,7 +60,7 @@ class MMAOp(enum.IntEnum):
 
 
 def _basis_inputs(call: Call) -> tuple[tuple[int, int, int, int], tuple[Array, Array]]:
-    """What kernels take before arrays, and distances and frequencies."""
+    """Arguments of kernels before arrays, then distances and frequencies."""
     call.sizes.update(S=N_SPHERICAL, R=N_RADIAL)
     x, w = call.read("input_vector", "n_edges 1"), call.read("input_w", "R")
     return (call.sizes["n_edges"], N_SPHERICAL, N_RADIAL, EXPONENT), (x, w)
@@ -144,7 +144,7 @@ def radial_basis_bwd_bwd(
 
 
 def _triplet_inputs(call: Call) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
-    """What kernels take before arrays, and the inputs of the forward face."""
+    """Arguments of kernels before arrays, then the inputs of the forward face."""
     call.sizes.update(S=N_SPHERICAL, R=N_RADIAL)
     inputs = (
         call.read("input_vector", "n_edges 3"),
@@ -263,7 +263,7 @@ def agg_edge_to_edge_fwd(
     mma_operation: MMAOp,
     cuda_stream: int = 0,
 ) -> None:
-    """What every edge collects from the edges that end where it starts."""
+    """Sum at every edge over the edges that end where it starts."""
 
 
 @function(

@@ -28,12 +28,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Csc:
-    """What `make_csc` and `make_bipartite_csc` give."""
+    """Graph of `make_csc` and `make_bipartite_csc`."""
 
     graph: Graph
-    """The same graph for gnograd's own operators."""
+    """Graph for gnograd's own operators."""
     index_dtype: str
-    """``"int32"`` or ``"int64"``, as `offsets` and `indices` were; extrema locations are too."""
+    """Dtype of `offsets` and `indices`, ``"int32"`` or ``"int64"``, and of locations of extrema."""
 
     @property
     def n_src_nodes(self) -> int:
@@ -53,7 +53,7 @@ class Csc:
 
 @dataclass(frozen=True)
 class HeteroCsc(Csc):
-    """What `make_csc_hg` and `make_bipartite_csc_hg` give: edges of several types."""
+    """Graph of `make_csc_hg` and `make_bipartite_csc_hg`, with edges of several types."""
 
     edge_types: NDArray[np.int32]
     """Type of every row of edge arrays, (n_indices,); read-only."""
@@ -62,7 +62,7 @@ class HeteroCsc(Csc):
     _on_devices: dict[int, Array] = field(default_factory=dict, repr=False, compare=False)
 
     def types_beside(self, array: Array) -> Array:
-        """The types where an array is; they are copied to a device once."""
+        """The types on the device of an array, copied once."""
         if isinstance(array, np.ndarray):
             return self.edge_types
         device = cuda_arrays.device_of(array)
@@ -172,7 +172,7 @@ def make_bipartite_csc_hg(
 def with_types(
     name: str, csc: Csc, n_node_types: int, n_edge_types: int, edge_types: Array
 ) -> HeteroCsc:
-    """A graph with the types of its edges, which are given in their order."""
+    """Add types of edges, given in the order of the edges, to a graph."""
     integer(f"{name}: n_node_types", n_node_types, AT_LEAST_0)
     n_types = integer(f"{name}: n_edge_types", n_edge_types, AT_LEAST_1)
     types: NDArray[Any] = on_host(name, "edge_types", edge_types)
@@ -191,7 +191,7 @@ def with_types(
     by_row = np.empty(len(types), np.int32)
     ids = csc.graph.edge_ids
     by_row[slice(None) if ids is None else ids] = types
-    by_row.setflags(write=False)  # devices have copies
+    by_row.setflags(write=False)  # copies on devices stay valid
     return HeteroCsc(csc.graph, csc.index_dtype, by_row, n_types)
 
 

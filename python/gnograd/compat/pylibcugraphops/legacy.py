@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Graphs as they were made up to 23.02: of all nodes (``fg``), and of samples (``mfg``)."""
+"""Constructors of graphs up to 23.02: of all nodes (``fg``), and of samples (``mfg``)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _sampled(name: str, arguments: tuple[Any, ...]) -> Csc:
     if len(arguments) != 5:
         raise TypeError(f"{name}: got {len(arguments)} arguments by position, needs 5")
     _, *rest = arguments
-    if hasattr(rest[2], "shape") and len(rest[2].shape):  # the second are nodes
+    if hasattr(rest[2], "shape") and len(rest[2].shape):  # in_nodes is given
         in_nodes, offsets, indices, _sample_size = rest
         return make_bipartite_csc(offsets, indices, len(in_nodes))
     offsets, indices, _sample_size, n_in_nodes = rest

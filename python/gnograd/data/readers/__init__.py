@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A module a format; each imports what it needs when it is asked to read.
+"""Readers, one module a format; each imports its library when it is first used.
 
-``contents(path)`` of each gives the arrays of a file and raises `gnograd.data.DataError`. Nothing
-that a file says is executed, and no memory is asked for that its bytes do not account for. What
-parsers of other projects read (all but .npz, safetensors and PyTorch's) is read through `process`,
-in a process that such a parser may bring down; ``LIBRARIES`` names what is imported there first.
+``contents(path)`` of each returns the arrays of a file or raises `gnograd.data.DataError`. Nothing
+in a file is executed, and memory is limited by the size of the file. Formats with parsers of other
+projects (all but .npz, safetensors and PyTorch's) are read through `process`, in a separate process
+that may crash; ``LIBRARIES`` names the modules that are imported there first.
 """

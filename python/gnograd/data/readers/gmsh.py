@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Meshes of Gmsh, formats 2 and 4.1, text or binary, and the fields at their nodes.
 
-meshio takes values at nodes in the order of the file, whatever nodes they name, and does not read
-what Gmsh appends to a mesh; of it come the names of the types of cells, and the order of their
-points.
+meshio takes values at nodes in the order of the file, ignoring the numbers of the nodes, and does
+not read views that Gmsh appends to a mesh. So this module only takes from it the names of the types
+of cells and the order of their points.
 
 Formats: https://gmsh.info/doc/texinfo/gmsh.html#Gmsh-file-formats
 """
@@ -23,7 +23,7 @@ class Mesh(NamedTuple):
     """Content of a file."""
 
     points: Array
-    """(n, 3)"""
+    """Coordinates (n, 3)."""
     cells: list[tuple[str, Array]]
     fields: dict[str, Array]
     unused: dict[str, str]
@@ -31,12 +31,12 @@ class Mesh(NamedTuple):
 
 
 def read(path: Path, meshio: Any) -> Mesh:
-    """Read a mesh; values at nodes are put where these are, by their numbers.
+    """Read a mesh; values are assigned to nodes by the numbers of these.
 
     Raises
     ------
     DataError, ValueError, IndexError, KeyError, OverflowError
-        It is damaged, or of another format.
+        The file is damaged, or of another format.
     """
     return _File(path.read_bytes(), meshio).mesh()
 
@@ -92,7 +92,7 @@ class _File:
         return Mesh(points, self._cells(places), fields, unused, self.on_cells)
 
     def _cells(self, places: "_Places") -> list[tuple[str, Array]]:
-        """Cells by type; those that are there again, under any number, are left out."""
+        """Cells by type, without duplicates, whatever their numbers."""
         by_type: dict[int, list[Array]] = {}
         for kind, members in self.elements:
             by_type.setdefault(kind, []).append(members)
@@ -221,7 +221,7 @@ class _File:
         return count
 
     def _end(self, name: str) -> None:
-        """Go behind a section."""
+        """Skip to the end of a section."""
         what = f"$End{name}".encode()
         self.at = self.data.index(what, self.at) + len(what)
 
@@ -234,7 +234,7 @@ class _File:
         return numbers
 
     def _text(self, section: str) -> Array:
-        """All numbers up to the end of a section, which are text."""
+        """All numbers up to the end of a section in text form."""
         end = self.data.index(f"$End{section}".encode(), self.at)
         numbers = np.array(self.data[self.at : end].split(), "S").astype(np.float64)
         self.at = end
@@ -257,20 +257,20 @@ class _File:
 
 
 def _first(numbers: Array) -> Array:
-    """Places at which a number, or a row of these, is there for the first time."""
+    """Positions of the first occurrence of every number or row."""
     _, first = np.unique(numbers, return_index=True, axis=0)
     first.sort()
     return first
 
 
 class _Places:
-    """Places of numbers, all of which are different, in their array."""
+    """Lookup of positions of distinct numbers in their array."""
 
     def __init__(self, numbers: Array) -> None:
         self.numbers, self.sorter = numbers, np.argsort(numbers, kind="stable")
 
     def of(self, wanted: Array) -> Array:
-        """Places of some of them."""
+        """Positions of some of these numbers."""
         places = np.searchsorted(self.numbers, wanted, sorter=self.sorter)
         places = self.sorter[np.minimum(places, len(self.numbers) - 1)]
         if (self.numbers[places] != wanted).any():

@@ -12,7 +12,7 @@ from gnograd.data.readers import library as memory
 from gnograd.data.readers.library import CLAIM, Budget, library
 
 LIBRARIES = ("h5py", "hdf5plugin")
-"""The second has filters that it makes known when it is imported, if it is there."""
+"""Modules to import; the second, if installed, registers filters on import."""
 
 
 def contents(path: Path) -> Contents:
@@ -26,7 +26,7 @@ def contents(path: Path) -> Contents:
     try:
         with h5py.File(path, "r") as file:
             arrays, unused = arrays_of(file, h5py, Budget(path.stat().st_size))
-    except Exception as error:  # h5py raises almost anything on bytes that make no sense
+    except Exception as error:  # h5py raises almost anything on invalid bytes
         raise DataError(f"{path}: cannot be read as HDF5 ({reason(error)})") from error
     return Contents(path, "HDF5", arrays, unused)
 
@@ -34,10 +34,10 @@ def contents(path: Path) -> Contents:
 def arrays_of(
     group: Any, h5py: Any, budget: Budget
 ) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Arrays of a group and the groups in it, and why others cannot be used.
+    """Arrays of a group and its subgroups, and reasons why others cannot be used.
 
-    Links to other files are not followed: a file has no business in them. What has several names,
-    or holds itself, is taken once.
+    Links to other files are not followed, for safety. Objects with several names, or that contain
+    themselves, are taken once.
     """
     arrays: dict[str, NDArray[Any]] = {}
     unused: dict[str, str] = {}
@@ -78,13 +78,13 @@ def _read(item: Any) -> NDArray[Any]:
 
 
 def _place(item: Any, h5py: Any) -> tuple[int, int]:
-    """Identity of an object among all others."""
+    """Unique identity of an object."""
     about = h5py.h5o.get_info(item.id)
     return about.fileno, about.addr
 
 
 def refused(item: Any) -> str | None:
-    """Why a dataset is not read."""
+    """Reason why a dataset is not read, or None."""
     if item.shape is None:
         return "it is empty"
     if why := numeric(np.empty(0, item.dtype)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Libraries that read formats, imported when a file needs them, and what a file may ask of them."""
+"""Libraries for formats, imported when a file needs them, and limits on memory."""
 
 import importlib
 import os
@@ -19,36 +19,36 @@ INSTALL = {
     "torch": "torch",
     "scipy.io": "scipy",
 }
-"""What to install, by module."""
+"""Packages to install, by module."""
 
 EXPANSION = 1100
-"""More than a byte of compressed data can become, as deflate has it."""
+"""Upper bound of deflate's compression ratio."""
 
 SLACK = 1 << 28
-"""Bytes that no byte of a file accounts for: arrays of one number may be a few bytes there."""
+"""Additional bytes that are allowed: constant arrays may be a few bytes in a file."""
 
 CLAIM = "it claims to be larger than the file can hold"
 
 
 allocate: Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]] = np.empty
-"""What gives memory to arrays that are read into it: a process that reads for another one has it
+"""Function that allocates memory for arrays: a process that reads for another one allocates it
 where the other can map it."""
 
 
 class Budget:
-    """Memory that all arrays of one file share: what its bytes can account for.
+    """Limit of the memory of all arrays of one file, from the size of the file.
 
     Parameters
     ----------
     size : int
-        Bytes of the file, and of those that belong to it.
+        Bytes of the file, and of other files that belong to it.
     """
 
     def __init__(self, size: int) -> None:
         self.left = self.whole = EXPANSION * size + SLACK
 
     def take(self, n_bytes: int) -> bool:
-        """Whether there is room for an array, which has it from now on."""
+        """Take memory for an array from the budget. True if there is enough."""
         if n_bytes > self.left:
             return False
         self.left -= n_bytes
@@ -72,7 +72,7 @@ def library(name: str, path: Path) -> Any:
     Raises
     ------
     DataError
-        It is not there; the message says what to install.
+        It is not installed; the message says what to install.
     """
     try:
         return importlib.import_module(name)

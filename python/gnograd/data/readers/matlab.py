@@ -34,7 +34,7 @@ def contents(path: Path) -> Contents:
             start = file.read(_BLOCK + len(_HDF5))
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({reason(error)})") from error
-    # the text of the header says anything: some programs write that of version 7.0
+    # the text of the header is unreliable: some programs write that of version 7.0
     if start.startswith((b"MATLAB 7.3", _HDF5)) or start[_BLOCK:] == _HDF5:
         return _version_7_3(path)
     return _version_5(path)
@@ -47,7 +47,7 @@ def _version_5(path: Path) -> Contents:
         if not Budget(path.stat().st_size).take(claimed):
             raise DataError(CLAIM)
         found = io.loadmat(path, struct_as_record=True)
-    except Exception as error:  # SciPy raises almost anything on bytes that make no sense
+    except Exception as error:  # SciPy raises almost anything on invalid bytes
         raise DataError(f"{path}: cannot be read as a MATLAB file ({reason(error)})") from error
     arrays: dict[str, NDArray[Any]] = {}
     unused: dict[str, str] = {}
@@ -77,7 +77,7 @@ def _version_7_3(path: Path) -> Contents:
             arrays, unused = arrays_of(file, h5py, Budget(path.stat().st_size))
     except Exception as error:
         raise DataError(f"{path}: cannot be read as MATLAB 7.3 ({reason(error)})") from error
-    # MATLAB's first axis runs fastest, HDF5's last one; what cells refer to is kept apart there
+    # MATLAB's first axis runs fastest, HDF5's last one; names with # are contents of cell arrays
     named = {n.replace("/", "."): a.T for n, a in arrays.items() if not n.startswith("#")}
     left = {n.replace("/", "."): why for n, why in unused.items() if not n.startswith("#")}
     return Contents(path, "MATLAB 7.3", named, left)

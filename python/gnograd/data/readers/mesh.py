@@ -25,10 +25,10 @@ LIBRARIES = ("meshio",)
 POINTS = "points"
 """Name of the array of the points."""
 FORMATS = {".vtu": "vtu", ".vtk": "vtk", ".xdmf": "xdmf", ".xmf": "xdmf", ".msh": "gmsh"}
-"""meshio's names."""
+"""Formats in meshio's names, by suffix."""
 
 _ENOUGH = 4096
-"""Bytes at the start of a file that say which kind it is."""
+"""First bytes of files, by format."""
 
 _WRITE_VTU = "write it as .vtu (ParaView: File, Save Data; Python: pyvista.read(..).save(..))"
 UNREAD = {
@@ -50,13 +50,13 @@ UNREAD = {
     ".csv": "a table; write its columns as .npz (Python: numpy.loadtxt, numpy.savez)",
     ".txt": "text; write its columns as .npz (Python: numpy.loadtxt, numpy.savez)",
 }
-"""Formats that are not read, and what to do with them."""
+"""Formats that are not supported, with advice."""
 
 
 def contents(path: Path) -> Contents:
     """Points of a mesh as ``points``, and the fields on them.
 
-    Coordinates that are zero everywhere are left out, the last ones first: formats want three.
+    Trailing coordinates that are zero everywhere are left out, since formats always have three.
     XDMF with several times gives fields (n_times, n_points, ..) and an array ``time``.
 
     Raises
@@ -71,7 +71,7 @@ def contents(path: Path) -> Contents:
             _check_links(path)
         if kind == "vtk":
             _check_grid(path)
-        # meshio prints what is wrong, and may end the program
+        # meshio prints errors, and may end the program
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             if kind == "xdmf" and (series := _series(meshio, whole)):
                 points, cells, fields, on_cells, unused = series
@@ -98,7 +98,7 @@ def contents(path: Path) -> Contents:
 
 
 def _arrays(points: Any, fields: Any) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Points and fields on them, and why others cannot be used."""
+    """Points and fields on them, and reasons why other fields cannot be used."""
     points = np.asarray(points, np.float64)
     if points.ndim != 2 or not points.size:
         raise DataError("it has no points")
@@ -123,7 +123,7 @@ def _in_fewest_dimensions(points: NDArray[Any]) -> NDArray[Any]:
 
 
 def _by_type(cells: Any) -> dict[str, NDArray[Any]]:
-    """Blocks of cells of one type as one."""
+    """Join blocks of cells of one type."""
     blocks: dict[str, list[NDArray[Any]]] = {}
     for block in cells:
         name, members = block if isinstance(block, tuple) else (block.type, block.data)
@@ -133,7 +133,7 @@ def _by_type(cells: Any) -> dict[str, NDArray[Any]]:
 
 
 def _explained(kind: str, path: Path, error: BaseException) -> str:
-    """Why a mesh is not read: in meshio's words if they are some, and what can be done."""
+    """Reason why a mesh is not read, with meshio's message if there is one, and advice."""
     if isinstance(error, (MemoryError, OSError)):
         return reason(error)
     damaged = "damaged, or not of this format"
@@ -157,7 +157,7 @@ def _explained(kind: str, path: Path, error: BaseException) -> str:
 
 
 def _check_grid(path: Path) -> None:
-    """Refuse points and cells that follow from three numbers, and no others in the file."""
+    """Raise DataError if a structured grid, given by three numbers, is too large."""
     pattern = r"^\s*DIMENSIONS((?:\s+\d+){3})"
     found = re.search(pattern, _start(path), re.MULTILINE | re.IGNORECASE)
     if found:
@@ -173,7 +173,7 @@ def _start(path: Path) -> str:
 
 @contextlib.contextmanager
 def _folder_of(path: Path) -> Iterator[None]:
-    """Be in the folder of a file, where meshio looks for those that it names."""
+    """Work in the folder of a file, where meshio looks for the files that it names."""
     before = os.getcwd()
     os.chdir(path.parent)
     try:
@@ -186,7 +186,7 @@ def _folder_of(path: Path) -> Iterator[None]:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file, and of those that it names."""
+    """Bytes of a file, and of the files that it names."""
     size = limits.size_of(path)
     if FORMATS[path.suffix.lower()] == "xdmf":
         with contextlib.suppress(ElementTree.ParseError, DataError):
@@ -195,7 +195,7 @@ def size_of(path: Path) -> int:
 
 
 def _links(path: Path) -> Iterator[tuple[Path, str, Any]]:
-    """Files that have the numbers of an XDMF file, places in these, and items that name them."""
+    """Data files of an XDMF file, paths inside them, and the items that name these."""
     folder = path.resolve().parent
     for item in ElementTree.parse(path).iter("DataItem"):
         form, text = item.get("Format", "XML"), (item.text or "").strip()
@@ -215,7 +215,7 @@ def _is_linked(file: Path, folder: Path) -> bool:
 
 
 def _check_links(path: Path) -> None:
-    """Refuse what meshio would read from elsewhere, or would not see in a description."""
+    """Raise DataError for links to other folders, or links that meshio would not see."""
     budget = Budget(size_of(path))
     for file, place, item in _links(path):
         if item.get("Format") == "HDF":
@@ -240,7 +240,7 @@ def _check_links(path: Path) -> None:
 
 
 def _series(meshio: Any, path: Path) -> Any:
-    """Fields at several times, or None where the file has but one mesh."""
+    """Fields at several times, or None if the file has a single mesh."""
     try:
         with _folder_of(path), meshio.xdmf.TimeSeriesReader(path) as reader:
             if reader.num_steps < 2:

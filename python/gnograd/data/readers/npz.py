@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Arrays of an .npz file, which may be damaged or made to do harm."""
+"""Arrays of an .npz file, which may be damaged or malicious."""
 
 import math
 import os
@@ -28,12 +28,12 @@ _OTHERS = {
     b"\x89HDF": "is an HDF5 file (which h5py reads)",
     b"\x80": "is a Python pickle",
 }
-"""What files are that begin with these bytes."""
+"""Kinds of files by their first bytes."""
 _NEEDED = "needs an .npz file as numpy.savez writes it"
 
 
 class NpzError(DataError):
-    """A file that cannot be used; the message names the file and what is wrong with it."""
+    """Error about a file that cannot be used; the message says which one and why."""
 
 
 def contents(path: Path) -> Contents:
@@ -53,8 +53,8 @@ def contents(path: Path) -> Contents:
 def read(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:
     """Read some arrays of a file, or all.
 
-    Nothing in the file is trusted: it is not unpickled, and no more memory is asked for than
-    the bytes in it account for.
+    Nothing in the file is trusted: it is not unpickled, and memory is limited by the size of the
+    file.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def _array(archive: zipfile.ZipFile, name: str, file_size: int, budget: Budget) 
         return _checked(archive, member, file_size, budget)
     except NpzError as error:
         raise NpzError(f"array '{name}' cannot be read ({error})") from error
-    # NumPy, zipfile and what they are made of raise almost anything on bytes that make no sense.
+    # NumPy, zipfile and their dependencies raise almost anything on invalid bytes.
     except Exception as error:
         raise NpzError(f"array '{name}' cannot be read ({_reason(error)})") from error
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Formats whose parsers are those of other projects, read in a process of their own.
+"""Reading of formats with parsers of other projects in a separate process.
 
-Parsers of HDF5, MATLAB, meshes and zarr are not made for files that somebody else has made up: one
-damaged byte may end the process in which they run. Here this is one that only reads, with limits of
-memory and time that follow from the size of the file. It is started with the first such file
-(which takes as long as an interpreter needs that imports NumPy), ends with this process, and
-makes a copy of itself for each file. Arrays come back through memory.
+Parsers of HDF5, MATLAB, meshes and zarr are not made for malicious files: one damaged byte may
+crash the process in which they run. So they run in a process that only reads, with limits of memory
+and time that follow from the size of the file. It is started with the first such file (which takes
+as long as starting Python and importing NumPy), ends with this process, and forks for each file.
+Arrays come back through shared memory.
 """
 
 import atexit
@@ -40,15 +40,15 @@ serve()
 
 _HERE = Path(__file__).resolve().parent
 _PACKAGES = {"gnograd": [str(_HERE.parents[1])], "gnograd.data": [str(_HERE.parent)]}
-"""Places of these as files: editable installations name others."""
+"""Paths of these modules: editable installations have other ones."""
 
 _ALONE = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")} | {
     "MALLOC_ARENA_MAX": "2"
 }
-"""Variables without which libraries make threads, and reserve memory for those, as they start."""
+"""Environment in which libraries start without threads, for which they would reserve memory."""
 
 _MOST_MAPPED = 256
-"""Arrays that may be mapped at a time: each takes a descriptor, of which there are some 1,000."""
+"""Largest number of mapped arrays: each takes a file descriptor, of which there are some 1,000."""
 
 _mapped: "weakref.WeakSet[mmap.mmap]" = weakref.WeakSet()
 
@@ -61,13 +61,13 @@ def contents(reader: str, what: str, path: Path) -> Contents:
     reader : str
         Name of the module.
     what : str
-        The format, for people.
+        Name of the format, for messages.
     path : pathlib.Path
 
     Raises
     ------
     DataError
-        Also where the parser crashes, or takes more time or memory than a file of this size may.
+        The file is invalid, or the parser crashes or exceeds the time or memory for its size.
     """
     ours, theirs = socket.socketpair()
     files: list[int] = []
@@ -95,7 +95,7 @@ def contents(reader: str, what: str, path: Path) -> Contents:
 
 
 def _collect(answers: socket.socket, files: list[int]) -> int:
-    """Descriptors that come, and how the process ended that has sent them."""
+    """Receive file descriptors, and the status of the process that has sent them."""
     while True:
         told, descriptors, *_ = socket.recv_fds(answers, 1, 1)
         files += descriptors
@@ -115,7 +115,7 @@ def _ended(code: int, path: Path) -> str:
 
 
 def _contents(path: Path, files: list[int]) -> Contents:
-    """Arrays and facts that have been handed over."""
+    """Arrays and facts from the received files."""
     at, length = np.frombuffer(os.pread(files[-1], 16, 0), np.int64).tolist()
     found = json.loads(os.pread(files[-1], length, at))
     if "error" in found:
@@ -143,7 +143,7 @@ def _part(file: int, at: int, dtype: np.dtype[Any], shape: list[int]) -> NDArray
 
 
 def _whole(file: int, dtype: np.dtype[Any], shape: list[int]) -> NDArray[Any]:
-    """An array that has a file to itself: memory of its own that is not copied."""
+    """Array in a file of its own, which is mapped, not copied."""
     if len(_mapped) >= _MOST_MAPPED:
         return _part(file, 0, dtype, shape)
     memory = mmap.mmap(file, 0, access=mmap.ACCESS_COPY)
@@ -152,7 +152,7 @@ def _whole(file: int, dtype: np.dtype[Any], shape: list[int]) -> NDArray[Any]:
 
 
 class _Server:
-    """The process that reads, started when it is first asked; one for each of ours."""
+    """The reading process, started on first use; every process has its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -160,13 +160,13 @@ class _Server:
         self._control: socket.socket | None = None
 
     def ask(self, answers: socket.socket) -> None:
-        """Have it read what `answers` asks for."""
+        """Send a request, whose socket is `answers`."""
         with self._lock:
             for again in (True, False):
                 try:
                     socket.send_fds(self._started(), [b"?"], [answers.fileno()])
                     return
-                except BrokenPipeError:  # somebody has ended it
+                except BrokenPipeError:  # the process has been ended
                     self.stop()
                     if not again:
                         raise
@@ -184,13 +184,13 @@ class _Server:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     env={**os.environ, **_ALONE},
-                    start_new_session=True,  # keys of the terminal are for us alone
+                    start_new_session=True,  # Ctrl-C must not reach it
                 )
             self._control = ours
         return self._control
 
     def stop(self) -> None:
-        """End it."""
+        """End the process."""
         if self._control is not None and self._process is not None:
             self._control.close()
             self._process.kill()
@@ -198,7 +198,7 @@ class _Server:
             self._control = self._process = None
 
     def forget(self) -> None:
-        """Leave it to the process that this one is a copy of."""
+        """After a fork, leave it to the parent process."""
         if self._control is not None and self._process is not None:
             self._control.close()
             self._process.returncode = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tensors of a PyTorch file, by its loader that makes nothing but tensors and containers."""
+"""Tensors of a PyTorch file, by the loader that only makes tensors and containers."""
 
 import zipfile
 from collections.abc import Mapping
@@ -13,18 +13,18 @@ from gnograd.data.contents import Contents, DataError, numeric, reason
 from gnograd.data.readers.library import CLAIM, Budget, library
 
 _DEEPEST = 16
-"""Containers in each other."""
+"""Largest depth of nested containers."""
 
 
 def contents(path: Path) -> Contents:
-    """All tensors of a file: a dictionary, in which others may be, or one tensor.
+    """All tensors of a file, which is a dictionary, possibly nested, or one tensor.
 
-    Those of a dictionary in a dictionary are called ``outer.inner``, those of a list ``list.0``.
+    Names in nested dictionaries are ``outer.inner``, those in lists ``list.0``.
 
     Raises
     ------
     DataError
-        Also where the file asks for anything else to be made of it.
+        The file is invalid, or contains other objects.
     """
     torch = library("torch", path)
     try:
@@ -36,7 +36,7 @@ def contents(path: Path) -> Contents:
     except DataError as error:
         raise DataError(f"{path}: cannot be read ({error})") from error
     except Exception as error:
-        # PyTorch's message would advise to load it without care
+        # PyTorch's message would advise to load it unsafely
         raise DataError(
             f"{path}: cannot be read (damaged, or it holds other things than tensors, which are "
             "never loaded; store a dictionary of tensors)"
@@ -47,7 +47,7 @@ def contents(path: Path) -> Contents:
 
     def take(name: str, value: Any, depth: int) -> None:
         if isinstance(value, Mapping | list | tuple):
-            # what holds itself, or many others many times, is taken once
+            # containers that contain themselves, or occur many times, are taken once
             if value and (first := seen.setdefault(id(value), name)) != name:
                 unused[name] = f"it is '{first}' by another name"
             elif depth == _DEEPEST:
@@ -71,7 +71,7 @@ def contents(path: Path) -> Contents:
 
 
 def _array(value: Any, torch: Any, budget: Budget) -> tuple[NDArray[Any] | None, str]:
-    """A tensor or number as an array, or why it cannot be used."""
+    """A tensor or number as an array, or the reason why it cannot be used."""
     if isinstance(value, bool | int | float):
         array = np.array(value)
     elif not isinstance(value, torch.Tensor):
@@ -94,7 +94,7 @@ def _array(value: Any, torch: Any, budget: Budget) -> tuple[NDArray[Any] | None,
 
 
 def _check_archive(path: Path) -> None:
-    """Refuse an archive that becomes larger than it is: PyTorch does not compress."""
+    """Raise DataError for a compressed archive: PyTorch does not compress."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             if sum(member.file_size for member in archive.infolist()) > path.stat().st_size:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The other end of `gnograd.data.readers.process`: a process that reads files for another one.
+"""Process that reads files for another one: the other end of `gnograd.data.readers.process`.
 
-It imports a format's library once, and then makes a process of its own for every file: what
-that file does to it, in memory, time, or damage, ends with it.
+It imports a format's library once, and then forks for every file, so that damage, and use of memory
+and time, end with that file.
 
-One process a file needs little: `serve` has no threads, so that a copy of it (fork) is whole.
+`serve` has no threads, so that forks of it are safe.
 """
 
 import contextlib
@@ -30,25 +30,25 @@ from gnograd.data.readers import library
 from gnograd.data.readers.library import CLAIM, SLACK, Budget, size_of
 
 LARGE = 1 << 26
-"""Bytes from which on an array is handed over in memory of its own, which is mapped, not copied."""
+"""Size in bytes from which on an array is passed in memory of its own, mapped, not copied."""
 
 SECONDS, BYTES_A_SECOND = 20, 200_000
-"""Time of a processor that any file may take, and how fast the slowest is read."""
+"""Processor time that any file may take, and the speed at which the slowest format is read."""
 
 WAITING = 10
-"""Seconds of the clock for one of the processor: disks and other programs are slow, too."""
+"""Wall-clock seconds for one of processor time, for slow disks and other programs."""
 
 FILE, ENDED = b"f", b"e"
-"""Bytes before a descriptor of a file, and before the status of a process."""
+"""Messages that precede a file descriptor, and the status of a process."""
 
 _HEADER = 16
-"""Bytes of place and length of the description, at the start of the last file handed over."""
+"""Bytes for position and length of the description, at the start of the last file passed."""
 
 
 def serve() -> None:
-    """Read files until nobody is there any more who asks; requests come from standard input."""
+    """Read files until the requesting process ends; requests come from standard input."""
     control = socket.socket(fileno=0)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes of files
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies of the processes of files
     while True:
         with contextlib.suppress(InterruptedError):
             told, descriptors, *_ = socket.recv_fds(control, 1, 1)
@@ -57,11 +57,11 @@ def serve() -> None:
             with socket.socket(fileno=descriptors[0]) as answers:
                 with answers.makefile("rb") as asked:
                     request = json.loads(asked.readline())
-                with contextlib.suppress(Exception):  # the reader says what is missing
+                with contextlib.suppress(Exception):  # the reader reports a missing module
                     for name in importlib.import_module(request["reader"]).LIBRARIES:
                         with contextlib.suppress(ImportError):
                             importlib.import_module(name)
-                gc.freeze()  # copies of this process do not look through all that is here
+                gc.freeze()  # forks do not traverse these objects
                 if os.fork() == 0:
                     with contextlib.suppress(BaseException):
                         control.close()
@@ -70,7 +70,7 @@ def serve() -> None:
 
 
 def _watch(answers: socket.socket, request: dict[str, Any]) -> None:
-    """Read a file in a process of its own; say how that ended, or end it."""
+    """Read a file in a process of its own, and report its status, or end it."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     ended, open_while_reading = os.pipe()
     reader = os.fork()
@@ -83,7 +83,7 @@ def _watch(answers: socket.socket, request: dict[str, Any]) -> None:
     os.close(open_while_reading)
     poll = select.poll()
     poll.register(ended, select.POLLIN)
-    poll.register(answers, 0)  # that nobody waits for the answer any more is told unasked
+    poll.register(answers, 0)  # 0: a hang-up is always reported
     at_hand = 0
     with contextlib.suppress(OSError):
         at_hand = _size(request)
@@ -92,12 +92,12 @@ def _watch(answers: socket.socket, request: dict[str, Any]) -> None:
         os.kill(reader, signal.SIGKILL)
     _, status = os.waitpid(reader, 0)
     code = os.waitstatus_to_exitcode(status)
-    told = -code if code < 0 else min(code, 1)  # a signal, or success or not
+    told = -code if code < 0 else min(code, 1)  # a signal, or 0 or 1
     answers.sendall(ENDED + bytes([told if happened else signal.SIGXCPU]))
 
 
 def seconds(size: int) -> int:
-    """Time of a processor that a file of this size may take."""
+    """Processor time that a file of this size may take."""
     return SECONDS + size // BYTES_A_SECOND
 
 
@@ -109,7 +109,7 @@ def _size(request: dict[str, Any]) -> int:
 
 
 def _answer(answers: socket.socket, request: dict[str, Any]) -> None:
-    """Read a file, and hand over what it holds or why it cannot be read."""
+    """Read a file, and send its contents or the reason why it cannot be read."""
     os.chdir(request["folder"])
     path = Path(request["path"])
     try:
@@ -133,10 +133,10 @@ def _why(error: BaseException) -> str:
 
 
 def _limit(size: int) -> None:
-    """Have the system end what takes more memory or time than a file of this size may."""
-    memory = 2 * Budget(size).whole + 4 * SLACK  # parsers hold what they read twice, and text
+    """Limit memory and time of this process for a file of this size."""
+    memory = 2 * Budget(size).whole + 4 * SLACK  # parsers hold data twice, and text
     memory = min(memory, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    with contextlib.suppress(OSError):  # where the system is short, this is what it ends first
+    with contextlib.suppress(OSError):  # to be ended first when memory runs out
         Path("/proc/self/oom_score_adj").write_text("1000")
     with contextlib.suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -176,11 +176,11 @@ def _hand_over(answers: socket.socket, found: Contents) -> None:
 
 
 _shared: dict[int, int] = {}
-"""Files that are the memory of arrays, by the places of these."""
+"""Files that are the memory of arrays, by the addresses of these."""
 
 
 def _allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Memory of an array; that of large ones is a file, which is handed over as it is."""
+    """Memory of an array; a file for large ones, whose descriptor is passed."""
     size = math.prod(shape) * dtype.itemsize
     if size < LARGE:
         return np.empty(shape, dtype)
@@ -204,7 +204,7 @@ def _send(answers: socket.socket, descriptor: int) -> None:
 
 
 def _memory() -> int:
-    """A file that has no name; on Linux, in memory."""
+    """Open a file without a name; on Linux, in memory."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("gnograd")
     import tempfile
@@ -214,7 +214,7 @@ def _memory() -> int:
 
 
 def _write(descriptor: int, array: NDArray[Any], at: int) -> int:
-    """Write an array, and return how many bytes that were."""
+    """Write an array, and return its number of bytes."""
     for part in _parts(np.ascontiguousarray(array).reshape(-1).view(np.uint8)):
         at_once = part.data
         while at_once:

@@ -20,7 +20,7 @@ _CODECS = {
     "fixedscaleoffset", "fletcher32", "gzip", "lz4", "lzma", "packbits", "quantize",
     "sharding_indexed", "shuffle", "transpose", "zlib", "zstd",
 }  # fmt: skip
-"""Those that change numbers into bytes, and nothing else; pickle is one that is not here."""
+"""Codecs that only convert numbers to bytes; pickle is not among them."""
 
 _METADATA = ("zarr.json", ".zarray")
 
@@ -31,7 +31,7 @@ def contents(path: Path) -> Contents:
     Raises
     ------
     DataError
-        Also where an array has a codec that is not known to be harmless.
+        The store is invalid, or an array has a codec that is not known to be harmless.
     """
     zarr = library("zarr", path)
     arrays: dict[str, NDArray[Any]] = {}
@@ -61,7 +61,7 @@ def contents(path: Path) -> Contents:
 
 
 def _only_files(path: Path) -> None:
-    """Refuse links, which may lead out of the store, and pipes, which are waited for."""
+    """Raise DataError for links, which may lead out of the store, and pipes, which may block."""
     for folder, folders, names in os.walk(path):
         for name in (*folders, *names):
             kind = (Path(folder) / name).lstat().st_mode
@@ -88,7 +88,7 @@ def _metadata(folder: Path) -> dict[str, Any]:
 
 
 def _refused(folder: Path) -> str | None:
-    """Why an array is not read, from its description alone."""
+    """Reason why an array is not read, from its description alone, or None."""
     about = _metadata(folder)
     kind = about.get("dtype", about.get("data_type"))
     if isinstance(kind, str) and ("O" in kind or "object" in kind):
@@ -100,7 +100,7 @@ def _refused(folder: Path) -> str | None:
 
 
 def _codecs(about: dict[str, Any]) -> set[str]:
-    """Names of all codecs in a description of version 2 or 3, also those inside of others."""
+    """Names of all codecs in a description of version 2 or 3, nested ones included."""
     names: set[str] = set()
     waiting = [about.get("codecs"), about.get("filters"), about.get("compressor")]
     waiting += [about.get("storage_transformers")]

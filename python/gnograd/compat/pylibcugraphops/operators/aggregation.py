@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Aggregation: one kernel, some of whose blocks are absent."""
+"""Aggregation: functions of one kernel, with different blocks of columns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _forward(columns: str, own_is_x: bool = False) -> Callable[[Call], None]:
         graph, aggregation = call.get("graph"), _aggregation(call)
         _check_sizes(call, own_is_x)
         x, w, e = call.read("x", "n_src D"), call.read("w", "n_edges"), call.read("e", "n_edges De")
-        # where there are more sources, the first of them are the destinations
+        # if there are more sources, the first of them are the destinations
         own = x if own_is_x else call.read("own", "n_dst Do")
         D, De = (call.sizes.setdefault(size, 0) for size in ("D", "De"))
         Do = 0 if own is None else own.shape[1]
@@ -59,7 +59,7 @@ def _forward(columns: str, own_is_x: bool = False) -> Callable[[Call], None]:
 
 
 def _backward(columns: str, own_is_x: bool = False) -> Callable[[Call], None]:
-    """Gradients of `_forward`; where `own_is_x`, that of x has both parts."""
+    """Gradients of `_forward`; with `own_is_x`, that of x is the sum of both parts."""
 
     def body(call: Call) -> None:
         if not call.wants("grad_x", "grad_w", "grad_e", "grad_own"):
@@ -70,7 +70,7 @@ def _backward(columns: str, own_is_x: bool = False) -> Callable[[Call], None]:
         grad_e = call.write("grad_e", "n_edges De")
         grad_own = grad_x if own_is_x else call.write("grad_own", "n_dst Do")
         apart = own_is_x and grad_x is not None and call.sizes["n_src"] > call.sizes["n_dst"]
-        if apart:  # kernels add the gradients of both parts for one set of nodes alone
+        if apart:  # kernels add both parts only for one set of nodes
             grad_own = call.scratch(grad_x, call.sizes["n_dst"])
         x, w = call.read("x", "n_src D"), call.read("w", "n_edges")
         for size, block in ("D", "grad_x"), ("De", "grad_e"):
@@ -111,7 +111,7 @@ def _is_extreme(aggregation: AggOp) -> bool:
 
 
 def _check_sizes(call: Call, own_is_x: bool) -> None:
-    """Take in the widths that are told, and see that all destinations have features."""
+    """Read given widths, and check that all destinations have features."""
     if call.has("dim_node"):
         for size, name in ("D" if own_is_x else "Do", "dim_node"), ("De", "dim_edge"):
             call.sizes[size] = integer(f"{call.name}: {name}", call.get(name), AT_LEAST_0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What both kinds of graph attention take alike."""
+"""Static arguments of both kinds of graph attention."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_DROPOUT = 0.0, None
 
 
 def static_arguments(call: Call) -> tuple[str, tuple[bool, ActivationKind, float, float, None]]:
-    """Columns of the output, and what kernels take behind the sizes; H is known from now on."""
+    """Columns of the output, and the arguments of kernels after the sizes; sets the size H."""
     params = call.get("params")
     if not isinstance(params, mha_params):
         raise TypeError(f"{call.name}: params is of type {type(params).__name__}, needs mha_params")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Directed message passing: an edge hears what arrives at its source, but for its own echo.
+"""Directed message passing: sums over the edges that end at an edge's source, except its reverse.
 
 The documentation of 24.12 gives names and arguments of these functions, not their formula, which is
 that of the networks they are named after [1]_: for an edge ``e = (v -> w)``::
 
     out[e] = sum over the edges d = (u -> v), but the reverse edge of e, of x[d]
 
-Where `concat_own`, the edge's own features stand behind it, as in the other ``concat`` functions.
+With `concat_own`, the edge's own features follow, as in the other ``concat`` functions.
 
 References
 ----------
@@ -30,9 +30,9 @@ __all__ = ["agg_dmpnn_e2e_bwd", "agg_dmpnn_e2e_fwd"]
 
 
 def _edges_to_edges(call: Call) -> Graph:
-    """The graph whose nodes are the edges: from those that are heard to those that hear them.
+    """Graph with the edges as nodes, from every edge to the edges that sum it.
 
-    It is made anew in every call, and has an edge for all pairs of edges that meet in a node.
+    It is made anew in every call, with an edge for every such pair of edges that meet in a node.
     """
     graph: Graph = call.get("graph").graph
     n_edges = graph.n_edges
@@ -49,7 +49,7 @@ def _edges_to_edges(call: Call) -> Graph:
         raise ValueError(f"{call.name}: rev_edge_ids names an edge that does not lead back")
     counts = np.diff(graph.offsets)[src]
     hearers = np.repeat(np.arange(n_edges), counts)
-    # the k-th edge at a node, k from 0 for each of the hearers
+    # number k of the edge at the node, from 0, for each destination
     k = np.arange(len(hearers)) - np.repeat(np.cumsum(counts) - counts, counts)
     heard = graph.offsets[src[hearers]] + k
     if graph.edge_ids is not None:
@@ -95,7 +95,7 @@ def agg_dmpnn_e2e_fwd(
     concat_own: bool = False,
     stream_id: int = 0,
 ) -> None:
-    """Aggregate features of the edges before an edge, ``[edges]`` or ``[edges | own]``.
+    """Aggregate features of the preceding edges, ``[edges]`` or ``[edges | own]``.
 
     `rev_edge_ids` is an array of integers, (n_edges,): the row of the edge that leads back.
     """

@@ -24,7 +24,7 @@ PARTS = {
     "input_src_node_embedding": ("n_src", "Ds"),
     "input_dst_node_embedding": ("n_dst", "Dd"),
 }
-"""What is put together: rows, and columns where they stand side by side."""
+"""Parts of an update by role: rows and, side by side, columns."""
 
 
 def _forward(mode: str) -> Callable[[Call], None]:
@@ -62,7 +62,7 @@ def _backward(mode: str) -> Callable[[Call], None]:
         call.sizes["columns"] = sum(widths) if mode == "concat" else widths[0]
         cotangent = call.read("grad_output_edge_embedding", "n_edges columns")
         graph = call.get("graph").graph
-        # of the inputs, which the old interface does not give, kernels only ask which are there
+        # kernels only need to know which inputs are present; the old interface does not pass them
         wanted = [gradient is not None for gradient in gradients]
         told_of = [bool(width) for width in widths] if mode == "concat" else wanted
         inputs = [
@@ -78,7 +78,7 @@ def _backward(mode: str) -> Callable[[Call], None]:
 
 
 def _widths(call: Call, mode: str) -> list[int]:
-    """Columns of edges, sources and destinations; a sum has as many of all."""
+    """Columns of edges, sources and destinations, which are equal for a sum."""
     names = [columns if mode == "concat" else "D" for _, columns in PARTS.values()]
     return [call.sizes.get(name, 0) for name in names]
 
@@ -107,7 +107,7 @@ def update_efeat_e2e_concat_bwd(
     dim_dst: int,
     stream_id: int = 0,
 ) -> None:
-    """Gradients of `update_efeat_e2e_concat_fwd`; the width of what was left out is 0."""
+    """Gradients of `update_efeat_e2e_concat_fwd`; absent parts have width 0."""
 
 
 @function(_forward("sum"))

@@ -48,8 +48,8 @@ def _gat_v2_forward(call: Call) -> None:
 def _gat_v2_backward(call: Call) -> None:
     """Gradients without the features of destinations and edges, which the interface leaves out.
 
-    What they add to a source's features is had from the activation scores. To the CPU's kernel it
-    is a feature of the edge, and the destinations have zeros.
+    Their contribution to the argument of the activation follows from the activation scores. The
+    CPU's kernel gets it as features of edges, with zeros for destinations.
     """
     columns, static = static_arguments(call)
     x_src = call.read("src_node_embedding", "n_src H*C")
@@ -68,7 +68,7 @@ def _gat_v2_backward(call: Call) -> None:
     _, kind, alpha, *_ = static
     if kind in (ActivationKind.LeakyReLU, ActivationKind.ELU) and alpha < 0:
         raise ValueError(f"{call.name}: alpha is {alpha}, needs a number that is not negative")
-    # kernels on a GPU do without, given the activation scores
+    # kernels on a GPU do not need them, given the activation scores
     x_dst = e = None
     if isinstance(activated, np.ndarray):
         e = _by_row(graph, _inactive(kind, alpha, activated) - x_src[graph.indices])
@@ -83,7 +83,7 @@ def _gat_v2_backward(call: Call) -> None:
 
 
 def _by_row(graph: Graph, added: Any) -> Any:
-    """Rows in the graph's order as rows of the edge table."""
+    """Bring rows in the graph's order into the order of the edge table."""
     if graph.edge_ids is None:
         return added
     e = np.empty_like(added)
@@ -92,7 +92,7 @@ def _by_row(graph: Graph, added: Any) -> Any:
 
 
 def _inactive(kind: ActivationKind, c: float, t: Any) -> Any:
-    """One u with ``act(u) = t``; where there are several, all have the derivative of this one."""
+    """A solution u of ``act(u) = t``; if there are several, all have the same derivative."""
     with np.errstate(divide="ignore", invalid="ignore"):
         if kind is ActivationKind.LeakyReLU:
             return np.where(t > 0, t, t / c if c else 0 * t)
@@ -138,7 +138,7 @@ def mha_gat_v2_n2n_bwd(
     grad_attention_weights_workspace: Optional = None,
     stream_id: int = 0,
 ) -> None:
-    """Gradients of `mha_gat_v2_n2n_fwd`, from what it saved."""
+    """Gradients of `mha_gat_v2_n2n_fwd`, from its saved arrays."""
 
 
 @function(_gat_v2_forward)
@@ -174,4 +174,4 @@ def mha_gat_v2_n2n_efeat_bwd(
     grad_attention_weights_workspace: Optional = None,
     stream_id: int = 0,
 ) -> None:
-    """Gradients of `mha_gat_v2_n2n_efeat_fwd`, from what it saved."""
+    """Gradients of `mha_gat_v2_n2n_efeat_fwd`, from its saved arrays."""

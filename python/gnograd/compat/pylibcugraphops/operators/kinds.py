@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What calls name: kinds of aggregation and of activations, parameters of attention."""
+"""Kinds of aggregation and of activations, and parameters of attention."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ActivationKind", "AggOp", "mha_params"]
 
 
 class AggOp(enum.IntEnum):
-    """How the edges of a node are aggregated."""
+    """Aggregation of the edges of a node."""
 
     Sum = 0
     Mean = 1

@@ -20,7 +20,7 @@ Optional = Array | None
 
 
 def _static(call: Call) -> tuple[HeteroCsc, bool, str]:
-    """The graph, whether own features are there, and the aggregation."""
+    """The graph, a flag for own features, and the aggregation."""
     graph = call.get("graph")
     if not isinstance(graph, HeteroCsc):
         raise TypeError(
@@ -39,7 +39,7 @@ def _static(call: Call) -> tuple[HeteroCsc, bool, str]:
 
 
 def _columns(call: Call, concat_own: bool) -> str:
-    """Columns of the output; B is known from now on."""
+    """Columns of the output; sets the size B."""
     blocks = "B" if call.sizes.setdefault("B", 0) else "R"
     call.sizes["blocks"] = call.sizes[blocks] + concat_own
     return "n_dst blocks*D"
@@ -122,6 +122,6 @@ def agg_hg_basis_n2n_post_bwd(
     """Gradients of `agg_hg_basis_n2n_post_fwd`."""
 
 
-# what sampled graphs had up to 23.02
+# name for sampled graphs up to 23.02
 agg_hg_basis_mfg_n2n_post_fwd = agg_hg_basis_n2n_post_fwd
 agg_hg_basis_mfg_n2n_post_bwd = agg_hg_basis_n2n_post_bwd

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Graphs of tensors: `gnograd.torch.Graph`, with what the old classes told of themselves.
+"""Graphs of tensors: `gnograd.torch.Graph` with the attributes of the old classes.
 
-Both orders of edges are made when a graph is, on the device of its tensors, so that backward
+Both orders of edges are made with a graph, on the device of its tensors, so that backward
 functions need nothing more: `CSC.add_reverse_graph`, `dst_max_in_degree` and `reverse_graph_bwd`
-change nothing.
+have no effect.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ class CSC:
     indices : Tensor of int32 or int64, (n_edges,)
         Source of every edge.
     num_src_nodes : int
-        Number of sources. Where they are more than the destinations, the first of them are the
+        Number of sources. If there are more than destinations, the first of them are the
         destinations (a sampled graph), unless operators get features of both.
     dst_max_in_degree : int
         Not used: there is one kernel for all degrees.
     is_bipartite : bool
-        Told by the attribute of this name; operators see by their features what a graph is.
+        Value of the attribute of this name; operators decide by their features.
     map_csc_to_coo : Tensor of int32 or int64, (n_edges,), optional
         Row of the edge arrays that every edge uses.
 
     Attributes
     ----------
     graph : gnograd.torch.Graph
-        The same graph for gnograd's own operators.
+        Graph for gnograd's own operators.
 
     Raises
     ------
@@ -132,8 +132,8 @@ class HeteroCSC(CSC):
     Raises
     ------
     TypeError, ValueError
-        Types that are no integers, or not one for each edge. One that is not among `num_edge_types`
-        is found by the operators.
+        Types that are no integers, or not one for each edge. The operators check that types are
+        below `num_edge_types`.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class StaticCSC(CSC):
     """Edges among one set of nodes.
 
     Sources beyond the destinations are accepted: codes that only aggregate features of edges make
-    such a graph of two sets of nodes. To see whether there are some, a GPU is waited for.
+    such a graph of two sets of nodes. With a GPU, the host waits to count them.
     """
 
     def __init__(
@@ -245,7 +245,7 @@ class SampledHeteroCSC(HeteroCSC):
 
 
 def _n_nodes(offsets: Tensor, indices: Tensor) -> int:
-    """Number of sources that are not told: the destinations, and whatever else is a source."""
+    """Number of sources, if not given: the destinations, and all further sources of edges."""
     largest = int(indices.max()) + 1 if indices.numel() else 0
     return max(offsets.shape[0] - 1, largest)
 

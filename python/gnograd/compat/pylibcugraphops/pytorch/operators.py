@@ -2,7 +2,7 @@
 """Operators on tensors, with first and second derivatives: those of `gnograd.torch`.
 
 ``n2n`` goes from nodes to nodes, ``e2n`` from edges to nodes, ``e2e`` from edges to edges. Where a
-graph has more sources than destinations and there is but one tensor of features, the first sources
+graph has more sources than destinations and there is only one tensor of features, the first sources
 are the destinations. Aggregations are ``"sum"``, ``"mean"``, ``"min"`` and ``"max"``.
 
 Tensors are float32 or float64; float16 and bfloat16 too, on the CPU in a copy of float32. All
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class AnyCsc(Protocol):
-    """A graph of `pytorch.graph`, or one that ``make_csc`` and its relatives give."""
+    """A graph of `pytorch.graph`, or one of ``make_csc`` and related functions."""
 
     @property
     def graph(self) -> Any:
@@ -50,7 +50,7 @@ class AnyCsc(Protocol):
 
 
 Features: TypeAlias = "Tensor | Sequence[Tensor]"
-"""Of all nodes, or of sources and of destinations."""
+"""Features of all nodes, or of sources and of destinations."""
 
 
 def agg_concat_n2n(
@@ -135,9 +135,9 @@ def agg_hg_basis_n2n_post(
         Coefficients of the combinations.
     graph : HeteroCSC
     concat_own : bool
-        Whether the destinations' own features come behind.
+        Append the destinations' own features.
     norm_by_out_degree : bool
-        Whether the sum of a type is divided by the number of its edges that end at the node.
+        Divide the sum of a type by the number of its edges that end at the node.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def mha_gat_n2n(
     ----------
     feat : Tensor, (n_src, H * C), or two, (n_src, H * C) and (n_dst, H * C)
     attn_weights : Tensor, (2 * H * C + H * Ce,)
-        For sources, destinations and edges.
+        Weights for sources, destinations and edges.
     graph : CSC
     num_heads : int
     activation : str
@@ -263,7 +263,7 @@ def mha_simple_n2n(
     edge_emb : Tensor, (n_edges, H * C), optional
         Added to keys and values.
     norm_by_dim : bool
-        Whether scores are divided by the square root of C.
+        Divide scores by the square root of C.
     score_bias : None
         Must be None, as in all codes that name it.
 
@@ -304,7 +304,7 @@ def update_efeat_bipartite_e2e(
     Returns
     -------
     Tensor, (n_edges, De + Ds + Dd) or (n_edges, De)
-        ``[efeat | src_feat | dst_feat]``, of what is there, or their sum.
+        ``[efeat | src_feat | dst_feat]``, without absent parts, or their sum.
     """
     known = _known("update_efeat_bipartite_e2e", graph)
     return _call(functional.update_edges, [efeat, src_feat, dst_feat], graph=known, mode=mode)
@@ -318,7 +318,7 @@ def update_efeat_static_e2e(
     use_source_emb: bool = True,
     use_target_emb: bool = True,
 ) -> Tensor:
-    """The same as `update_efeat_bipartite_e2e`, of one set of nodes.
+    """`update_efeat_bipartite_e2e` for one set of nodes.
 
     Parameters
     ----------
@@ -347,7 +347,7 @@ def update_efeat_e2e(
     use_target_emb: bool = True,
     mode: str | bool = "concat",
 ) -> Tensor:
-    """The same as `update_efeat_bipartite_e2e`, of one or two sets of nodes.
+    """`update_efeat_bipartite_e2e` for one or two sets of nodes.
 
     Parameters
     ----------
@@ -380,10 +380,10 @@ def _known(name: str, graph: Any) -> AnyGraph:
 
 
 def _types(name: str, graph: Any) -> tuple[Tensor, int]:
-    """Types of the rows of edge arrays, and how many there are."""
+    """Types of the rows of edge arrays, and the number of types."""
     if hasattr(graph, "types_by_row"):
         return graph.types_by_row, graph.num_edge_types
-    if hasattr(graph, "n_edge_types"):  # of make_csc_hg and its relatives
+    if hasattr(graph, "n_edge_types"):  # from make_csc_hg or a related function
         return torch.tensor(graph.edge_types), graph.n_edge_types
     raise TypeError(f"{name}: graph is of type {type(graph).__name__}, needs a HeteroCSC")
 
@@ -402,7 +402,7 @@ def _both(name: str, feat: Any, graph: AnyGraph) -> tuple[Any, Any]:
 
 
 def _call(operator: Callable[..., Any], inputs: list[Tensor | None], **static: Any) -> Tensor:
-    """An operator; the CPU has no arithmetic of 16 bits."""
+    """Call an operator, in float32 for 16-bit tensors on the CPU."""
     given = [x for x in inputs if x is not None]
     half = {x.dtype for x in given} & {torch.float16, torch.bfloat16}
     if half and given[0].device.type == "cpu":

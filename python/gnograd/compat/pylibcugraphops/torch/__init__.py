@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``pylibcugraphops.torch``, which was the front for PyTorch up to 23.02."""
+"""``pylibcugraphops.torch``, the interface for PyTorch up to 23.02."""
 
 from gnograd.compat.pylibcugraphops.torch import autograd
 

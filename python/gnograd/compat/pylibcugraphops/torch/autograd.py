@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""``pylibcugraphops.torch.autograd``: operators on tensors, as they were called up to 23.02.
+"""``pylibcugraphops.torch.autograd``: operators on tensors, with the interface up to 23.02.
 
-They take the graphs of `make_fg_csr` and its relatives, or those of
+They take the graphs of `make_fg_csr` and related functions, or those of
 `gnograd.compat.pylibcugraphops.pytorch`.
 """
 
@@ -36,7 +36,7 @@ def mha_gat_n2n(
     Parameters
     ----------
     add_own_node : bool
-        Must be false: a graph in which nodes hear themselves has self-loops.
+        Must be false: add self-loops to the graph instead.
     """
     if add_own_node:
         raise ValueError("mha_gat_n2n: add_own_node is True, needs False and a graph of self-loops")
