@@ -24,9 +24,9 @@ module gnograd_capi_tape_files
 contains
 
   !> The characters before the null character.
-  function text_of(string) result(text)
+  subroutine fetch_text(string, text)
     type(c_ptr), intent(in) :: string
-    character(len=:), allocatable :: text
+    character(len=:), allocatable, intent(out) :: text
     character(kind=c_char), pointer :: characters(:)
     integer :: k
 
@@ -35,7 +35,7 @@ contains
     do k = 1, size(characters)
       text(k:k) = characters(k)
     end do
-  end function text_of
+  end subroutine fetch_text
 
   !> The name of a leaf; an empty one takes it away.
   function gnograd_array_set_name(tape, x, name) result(status) &
@@ -44,6 +44,7 @@ contains
     integer(c_int64_t), value :: x
     integer(c_int) :: status
     type(node_type), pointer :: node
+    character(len=:), allocatable :: text
 
     call find(tape, "set_name", x, node)
     if (associated(node)) then
@@ -53,7 +54,8 @@ contains
         call refuse(tape, code_value, "set_name: the array was computed; parameters and "// &
           & "constants have names")
       else
-        call rename(tape, node, text_of(name))
+        call fetch_text(name, text)
+        call rename(tape, node, text)
       end if
     end if
     status = status_after(tape)
@@ -66,7 +68,7 @@ contains
     character(len=:), allocatable :: flaw
 
     flaw = ""
-    if (len(name) > 0) flaw = flaw_of_name(name)
+    if (len(name) > 0) flaw = trim(flaw_of_name(name))
     if (flaw /= "") then
       call refuse(tape, code_value, "set_name: '"//name//"' "//flaw)
     else if (len(name) > 0) then
@@ -88,7 +90,7 @@ contains
       call fail(error, code_value, where//": filename is a null pointer")
       return
     end if
-    filename = text_of(address)
+    call fetch_text(address, filename)
     if (len(filename) > len_trim(filename)) call fail(error, code_value, where//": '"//filename// &
       & "' is no name for a file: it ends with a blank")
   end subroutine file_at

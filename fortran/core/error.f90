@@ -5,7 +5,7 @@ module gnograd_core_error
   use gnograd_core_kinds, only: int64
   implicit none
   private
-  public :: error_type, fail, text, check_allocation, check_shape, check_range
+  public :: error_type, fail, text, text_length, check_allocation, check_shape, check_range
   public :: code_value, code_index, code_memory, code_unsupported, code_type
 
   !> Argument with a wrong shape, size or name
@@ -88,11 +88,23 @@ contains
   !> A number for a message.
   pure function text(number) result(string)
     integer(int64), intent(in) :: number
-    character(len=:), allocatable :: string
-    character(len=20) :: buffer
+    character(len=text_length(number)) :: string
 
-    write (buffer, "(i0)") number
-    string = trim(buffer)
+    write (string, "(i0)") number
   end function text
+
+  !> Length of text(number).
+  elemental function text_length(number) result(length)
+    integer(int64), intent(in) :: number
+    integer :: length
+    integer(int64) :: rest
+
+    length = merge(2, 1, number < 0)
+    rest = number/10
+    do while (rest /= 0)
+      length = length + 1
+      rest = rest/10
+    end do
+  end function text_length
 
 end module gnograd_core_error

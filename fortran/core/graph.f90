@@ -13,8 +13,8 @@
 module gnograd_core_graph
   use gnograd_core_arithmetic, only: check_arithmetic
   use gnograd_core_kinds, only: sp, dp, int32, int64
-  use gnograd_core_error, only: error_type, fail, text, check_allocation, check_shape, code_value, &
-    & code_index, code_memory
+  use gnograd_core_error, only: error_type, fail, text, text_length, check_allocation, check_shape, &
+    & code_value, code_index, code_memory
   use gnograd_core_graph_view, only: graph_view, csc_view
   use gnograd_core_process, only: added
   implicit none
@@ -667,7 +667,7 @@ contains
     character(len=*), intent(in) :: name
     !> Place, counted from 0, and the base of numbers
     integer(int64), intent(in) :: place, base
-    character(len=:), allocatable :: string
+    character(len=len(name) + text_length(place + base) + 2) :: string
 
     string = name//merge("(", "[", base > 0)//text(place + base)//merge(")", "]", base > 0)
   end function entry

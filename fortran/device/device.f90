@@ -121,7 +121,7 @@ contains
     if (status == 0 .and. number < 0) status = cuda_current_device(number)
     if (status == 0) status = cuda_device_usable(number)
     if (status /= 0) then
-      call fail(error, code_unsupported, "tape: no GPU can be used: "//message_of(status))
+      call fail(error, code_unsupported, "tape: no GPU can be used: "//trim(message_of(status)))
     else
       device%active = .true.
       device%number = number
@@ -173,7 +173,7 @@ contains
     if (c_associated(library)) return
     opened = gnograd_open_cuda_library(int(length, c_int64_t), why)
     if (.not. c_associated(opened)) then
-      call fail(error, code_unsupported, "tape: the CUDA library cannot be loaded: "//string(why))
+      call fail(error, code_unsupported, "tape: the CUDA library cannot be loaded: "//trim(string(why)))
       return
     end if
     call c_f_procpointer(find("abi_version"), cuda_abi_version)
@@ -246,9 +246,9 @@ contains
   !> Meaning of a status.
   function message_of(status) result(text)
     integer(c_int), intent(in) :: status
-    character(len=:), allocatable :: text
-    character(kind=c_char), pointer :: characters(:)
     integer, parameter :: most = 500
+    character(len=most) :: text
+    character(kind=c_char), pointer :: characters(:)
 
     if (status == status_missing) then
       text = "there is no CUDA kernel for it"
@@ -271,22 +271,22 @@ contains
     case (status_memory)
       call fail(error, code_memory, name//": not enough memory on the device")
     case (status_missing)
-      call fail(error, code_unsupported, name//": "//message_of(status))
+      call fail(error, code_unsupported, name//": "//trim(message_of(status)))
     case default
-      call fail(error, code_value, name//": CUDA: "//message_of(status))
+      call fail(error, code_value, name//": CUDA: "//trim(message_of(status)))
     end select
   end subroutine device_error
 
   !> Characters up to a null byte.
   pure function string(characters) result(text)
     character(kind=c_char), intent(in) :: characters(:)
-    character(len=:), allocatable :: text
+    character(len=size(characters)) :: text
     integer :: k
 
     text = ""
     do k = 1, size(characters)
       if (characters(k) == c_null_char) return
-      text = text//characters(k)
+      text(k:k) = characters(k)
     end do
   end function string
 

@@ -16,7 +16,7 @@ module gnograd_weights_tensor_header
   use gnograd_core_error, only: error_type, fail, text, code_value
   implicit none
   private
-  public :: place_type, entry_type, header_type, parse_header, header_text, append_entry
+  public :: place_type, entry_type, header_type, parse_header, write_header, append_entry
   public :: bits_of_dtype, max_header, is_same, flaw_of_name, flaw_of_text
 
   !> Bytes that a header may have, by the format
@@ -56,6 +56,7 @@ module gnograd_weights_tensor_header
   contains
     procedure :: add
     procedure :: add_quoted
+    procedure :: add_list
   end type buffer_type
 
   type :: header_type
@@ -116,7 +117,7 @@ contains
   !> Reason why a tensor cannot have this name, to stand behind it in a message; empty if it can.
   pure function flaw_of_name(name) result(flaw)
     character(len=*), intent(in) :: name
-    character(len=:), allocatable :: flaw
+    character(len=64) :: flaw
 
     if (name == "") then
       flaw = "is no name for an array: it is empty"
@@ -131,7 +132,7 @@ contains
   !> Reason why a text would not come back from a file; empty if it does.
   pure function flaw_of_text(string) result(flaw)
     character(len=*), intent(in) :: string
-    character(len=:), allocatable :: flaw
+    character(len=64) :: flaw
 
     flaw = ""
     if (index(string, achar(0)) > 0) then
@@ -683,7 +684,7 @@ contains
 
   pure function utf8(code) result(bytes)
     integer, intent(in) :: code
-    character(len=:), allocatable :: bytes
+    character(len=count(code >= [0, int(z"80"), int(z"800"), int(z"10000")])) :: bytes
 
     if (code < int(z"80")) then
       bytes = char(code)
@@ -909,9 +910,9 @@ contains
   ! ---- writing ----
 
   !> The header as text, filled up with blanks so that the numbers behind it are aligned.
-  function header_text(header) result(json)
+  subroutine write_header(header, json)
     type(header_type), intent(in) :: header
-    character(len=:), allocatable :: json
+    character(len=:), allocatable, intent(out) :: json
     type(buffer_type) :: buffer
     integer :: k
 
@@ -934,14 +935,17 @@ contains
         call buffer%add_quoted(place%name)
         call buffer%add(':{"dtype":')
         call buffer%add_quoted(place%dtype)
-        call buffer%add(',"shape":'//list(place%shape)//',"data_offsets":'// &
-          & list([place%first, place%last])//"}")
+        call buffer%add(',"shape":')
+        call buffer%add_list(place%shape)
+        call buffer%add(',"data_offsets":')
+        call buffer%add_list([place%first, place%last])
+        call buffer%add("}")
       end associate
     end do
     call buffer%add("}")
     call buffer%add(repeat(" ", modulo(-buffer%length, 8)))
     json = buffer%text(:buffer%length)
-  end function header_text
+  end subroutine write_header
 
   subroutine add(self, string)
     class(buffer_type), intent(inout) :: self
@@ -979,17 +983,17 @@ contains
     call self%add('"')
   end subroutine add_quoted
 
-  pure function list(values) result(json)
+  subroutine add_list(self, values)
+    class(buffer_type), intent(inout) :: self
     integer(int64), intent(in) :: values(:)
-    character(len=:), allocatable :: json
     integer :: k
 
-    json = "["
+    call self%add("[")
     do k = 1, size(values)
-      if (k > 1) json = json//","
-      json = json//text(values(k))
+      if (k > 1) call self%add(",")
+      call self%add(text(values(k)))
     end do
-    json = json//"]"
-  end function list
+    call self%add("]")
+  end subroutine add_list
 
 end module gnograd_weights_tensor_header
