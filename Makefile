@@ -68,6 +68,7 @@ lint: $(VENV)/installed ## ruff, mypy and doc comments; make sanitize has gfortr
 	ruff format --check python tests tools .ci benchmarks examples docs/conf.py docs/extensions docs/figures
 	mypy
 	$(BIN)/python tools/prose.py
+	$(BIN)/python tools/planted_faults.py --check
 
 doctest: $(VENV)/installed ## Run the examples in docstrings and all code of the documents (PAGES="docs/start")
 	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py doctest)
