@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -88,15 +89,15 @@ class _Kept(NamedTuple):
         )
 
 
-_FEW = 4096
-"""Size from which on NumPy compares faster than PyTorch."""
+_compare_memory = ctypes.CDLL(None).memcmp
+_compare_memory.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
 
 
 def _equal(a: Tensor, b: Tensor) -> bool:
-    """True if two tensors of one shape and type are equal."""
-    if not a.is_cpu or a.numel() < _FEW:
-        return torch.equal(a, b)
-    return bool((a.numpy() == b.numpy()).all())
+    """True if two tensors of one shape and an integer type are equal."""
+    if type(a) is type(b) is Tensor and a.is_cpu and a.is_contiguous() and b.is_contiguous():
+        return not _compare_memory(a.data_ptr(), b.data_ptr(), a.nbytes)
+    return torch.equal(a, b)
 
 
 class _Made:
