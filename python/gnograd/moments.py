@@ -83,7 +83,7 @@ class NeighborhoodMoments(NamedTuple):
     """Eigenvalues of the covariance of the neighbours' positions, the largest first, (n_dst, d)."""
 
 
-def take_apart(
+def unpack_moments(
     moments: Any, count: Any, n_dims: int, library: Any, asarray: Callable[..., Any]
 ) -> NeighborhoodMoments:
     """Compute the result of `neighborhood_moments` from that of `offset_moments`.
@@ -187,4 +187,4 @@ def neighborhood_moments(
         if not hasattr(library, "linalg"):
             raise NotImplementedError("neighborhood_moments: eigenvalues on a GPU need CuPy")
     count = library.asarray(graph.in_degree)
-    return take_apart(moments, count, x.shape[1], library, library.asarray)
+    return unpack_moments(moments, count, x.shape[1], library, library.asarray)

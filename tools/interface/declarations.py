@@ -125,7 +125,7 @@ class Operator:
         return ("forward", "vjp", "jvp", "hvp") if self.differentiable else ("forward",)
 
     @property
-    def told(self) -> list[str]:
+    def sizes_from_arrays(self) -> list[str]:
         """Static arguments that are extents of inputs, which the tape reads off them."""
         return [name for name in self.statics if name not in self.on_tape]
 

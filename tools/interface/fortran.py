@@ -90,12 +90,12 @@ def view(op: Operator, array: Array) -> str:
     return f"call {how}({array.name}, {_extents(op, array)}, {array.name}_)"
 
 
-def cleared(op: Operator, arrays: Iterable[Array]) -> list[str]:
+def results_to_clear(op: Operator, arrays: Iterable[Array]) -> list[str]:
     """Results with a row for every edge, of which kernels write those that belong to one."""
     return [array.name for array in arrays if array.written and "n_edges" in array.dims]
 
 
-def passed(op: Operator, arrays: Iterable[Array]) -> str:
+def kernel_arguments(op: Operator, arrays: Iterable[Array]) -> str:
     """The arguments of the kernel, by keyword."""
     given = []
     results = {dim for array in op.outputs for dim in array.dims}
@@ -259,7 +259,7 @@ def _addresses(op: Operator, face: str, groups: dict[str, str]) -> list[str]:
 
 def checks(op: Operator) -> list[str]:
     """Statements that find the sizes of an operation, and refuse what does not fit to them."""
-    known = {*(GRAPH_SIZES if op.has_graph else ()), *op.statics} - set(op.told)
+    known = {*(GRAPH_SIZES if op.has_graph else ()), *op.statics} - set(op.sizes_from_arrays)
     lines = [line for array in op.lists for line in _fit_static(op, array, known)]
     given = [f"operator%{s.c_name}" for s in of_kind(op, "integers", "array", "integer")]
     hook = [_sizes_hook(op, given)] if computed(op) else []

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from gnograd.jax import functional
-from gnograd.moments import NeighborhoodMoments, positions_of_destinations, take_apart
+from gnograd.moments import NeighborhoodMoments, positions_of_destinations, unpack_moments
 
 __all__ = ["neighborhood_moments"]
 
@@ -30,4 +30,4 @@ def neighborhood_moments(x: Any, graph: Any, destinations: Any = None) -> Neighb
     y = positions_of_destinations(x, graph, destinations)
     moments = functional.offset_moments(x, y, graph=graph)
     count = jnp.asarray(graph.in_degree)
-    return take_apart(moments, count, x.shape[1], jnp, jnp.asarray)
+    return unpack_moments(moments, count, x.shape[1], jnp, jnp.asarray)

@@ -16,14 +16,14 @@ from gnograd.torch.adapter import not_compiled
 from gnograd.torch.edges import Edges, graph_from_edge_index
 from gnograd.torch.graph import AnyGraph, Graph, arrays_of
 
-__all__ = ["Convolution", "Given", "Pair"]
+__all__ = ["CallInputs", "Convolution", "Pair"]
 
 Pair: TypeAlias = "Tensor | tuple[Tensor, Tensor | None]"
 
 _FLOWS = ("source_to_target", "target_to_source")
 
 
-class Given(NamedTuple):
+class CallInputs(NamedTuple):
     """Edges of a call of a layer, in one form."""
 
     x_src: Tensor
@@ -85,13 +85,13 @@ class Convolution(nn.Module):
         """True if messages go against the edges."""
         return self.flow == _FLOWS[1]
 
-    def take(
+    def normalise_inputs(
         self,
         x: Pair,
         edge_index: Edges,
         size: tuple[int, int] | None = None,
         self_loops: bool = False,
-    ) -> Given:
+    ) -> CallInputs:
         """Bring the nodes and edges of a call into one form.
 
         With `self_loops`, edges given as a tensor get exactly one a node.
@@ -115,11 +115,11 @@ class Convolution(nn.Module):
                 f"{name}: size is {tuple(size)}, but x has {n_src} sources and {n_dst} destinations"
             )
         if isinstance(edge_index, Graph | gnograd.graph.Graph | GraphInParts):
-            return Given(x_src, x_dst, n_dst, cast(AnyGraph, edge_index))
+            return CallInputs(x_src, x_dst, n_dst, cast(AnyGraph, edge_index))
         if matrix is None:
             ends = (n_dst, n_src) if self.backwards else (n_src, n_dst)
             graph = graph_from_edge_index(edge_index, *ends, self_loops=self_loops or None)
-            return Given(x_src, x_dst, n_dst, graph, edge_index)
+            return CallInputs(x_src, x_dst, n_dst, graph, edge_index)
         if self.backwards:
             raise ValueError(
                 f"{name}: flow is {self.flow!r}, which a sparse matrix does not go with; "
@@ -133,9 +133,9 @@ class Convolution(nn.Module):
             )
         edge_index, values = _entries(matrix)
         graph = graph_from_edge_index(edge_index, n_src, n_dst, self_loops=self_loops or None)
-        return Given(x_src, x_dst, n_dst, graph, None, matrix.layout, values)
+        return CallInputs(x_src, x_dst, n_dst, graph, None, matrix.layout, values)
 
-    def along(self, graph: AnyGraph, device: torch.device) -> AnyGraph:
+    def graph_along_flow(self, graph: AnyGraph, device: torch.device) -> AnyGraph:
         """The graph in the direction of messages."""
         if self.backwards and isinstance(graph, GraphInParts):
             raise TypeError(
@@ -153,15 +153,15 @@ class Convolution(nn.Module):
         return out.reshape(len(out), *x.shape[1:]).movedim(0, self.node_dim)
 
 
-def _reversed(given: GraphArrays) -> Graph:
+def _reversed(graph: GraphArrays) -> Graph:
     """The graph with all edges reversed, in the same rows of edge arrays."""
-    places = torch.arange(given.indices.shape[0], device=given.indices.device)
-    rows = places if given.edge_ids is None else given.edge_ids
-    positions = given.src_edges if given.src_positions is None else given.src_positions
+    places = torch.arange(graph.indices.shape[0], device=graph.indices.device)
+    rows = places if graph.edge_ids is None else graph.edge_ids
+    positions = graph.src_edges if graph.src_positions is None else graph.src_positions
     before = torch.empty_like(places).scatter(0, positions, places)
     arrays = GraphArrays(
-        given.src_offsets, given.src_indices, given.src_edges,
-        given.offsets, given.indices, rows, before,
+        graph.src_offsets, graph.src_indices, graph.src_edges,
+        graph.offsets, graph.indices, rows, before,
     )  # fmt: skip
     return Graph(arrays)
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch import functional
-from gnograd.torch.conv import Given, Pair
+from gnograd.torch.conv import CallInputs, Pair
 from gnograd.torch.edges import Edges, ends_of, of_sources, with_self_loops
 from gnograd.torch.graph_attention import Attention
 from gnograd.torch.linear import Linear, glorot_
@@ -43,7 +43,7 @@ class _SelfLoopAttention(Attention):
         self.add_self_loops, self.fill_value = add_self_loops, fill_value
         self.has_bias = bias
 
-    def make_the_rest(self) -> None:
+    def make_remaining_parameters(self) -> None:
         """Make the parameters after the projections, in PyG's order for optimizers."""
         width, of_res = self.heads * self.out_channels, self.n_dst_features
         self.lin_edge = None
@@ -52,24 +52,24 @@ class _SelfLoopAttention(Attention):
         self.res = Linear(of_res, self.width, bias=False, glorot=True) if self.residual else None
         self.bias = nn.Parameter(torch.empty(self.width)) if self.has_bias else None
 
-    def take(
+    def normalise_inputs(
         self,
         x: Pair,
         edge_index: Edges,
         size: tuple[int, int] | None = None,
         self_loops: bool = False,
         edge_attr: Tensor | None = None,
-    ) -> Given:
-        """`Attention.take`, with self-loops if asked for."""
+    ) -> CallInputs:
+        """`Attention.normalise_inputs`, with self-loops if asked for."""
         # features of loops are made from those of other edges, which needs the graph without loops
         at_once = self.add_self_loops and edge_attr is None and not self._has_features(edge_index)
-        given = super().take(x, edge_index, size, at_once, edge_attr)
+        call = super().normalise_inputs(x, edge_index, size, at_once, edge_attr)
         if not self.add_self_loops:
-            return given
+            return call
         if at_once and isinstance(edge_index, Tensor):
-            return given._replace(edge_index=None)
-        graph, edge_attr = with_self_loops(given.graph, given.edge_attr, self.fill_value)
-        return given._replace(graph=graph, edge_attr=edge_attr, edge_index=None)
+            return call._replace(edge_index=None)
+        graph, edge_attr = with_self_loops(call.graph, call.edge_attr, self.fill_value)
+        return call._replace(graph=graph, edge_attr=edge_attr, edge_index=None)
 
     @staticmethod
     def _has_features(edge_index: Edges) -> bool:
@@ -172,7 +172,7 @@ class GATConv(_SelfLoopAttention):
         self.att_edge = (
             None if edge_dim is None else nn.Parameter(torch.empty(1, heads, out_channels))
         )
-        self.make_the_rest()
+        self.make_remaining_parameters()
         self.reset_parameters()
 
     def forward(
@@ -205,18 +205,18 @@ class GATConv(_SelfLoopAttention):
         Tensor, (n_dst, heads * out_channels), or (n_dst, out_channels) without `concat`
             Or a pair, with `return_attention_weights`.
         """
-        given = self.take(x, edge_index, size, edge_attr=edge_attr)
-        x_src, x_dst = given.x_src, given.x_dst
-        e = self.features_of_edges(given)
+        call = self.normalise_inputs(x, edge_index, size, edge_attr=edge_attr)
+        x_src, x_dst = call.x_src, call.x_dst
+        e = self.features_of_edges(call)
         shared = isinstance(self.in_channels, int)
         h_src = self.lin(x_src) if shared else self.lin_src(x_src)
         if x_dst is None:
-            h_dst = h_src.new_zeros(given.n_dst, h_src.shape[1])
+            h_dst = h_src.new_zeros(call.n_dst, h_src.shape[1])
         elif shared:
             h_dst = h_src if x_dst is x_src else self.lin(x_dst)
         else:
             h_dst = self.lin_dst(x_dst)
-        graph = self.along(given.graph, h_src.device)
+        graph = self.graph_along_flow(call.graph, h_src.device)
         attention: list[Tensor] = [self.att_src, self.att_dst]
         if e is not None and self.att_edge is not None:
             attention.append(self.att_edge)
@@ -235,7 +235,7 @@ class GATConv(_SelfLoopAttention):
         if e is not None and self.att_edge is not None:
             scores = scores + (self.heads_of(e) * self.att_edge).sum(-1)
         scores = nn.functional.leaky_relu(scores, self.negative_slope)
-        return self.with_weights(out, given, scores, (src, dst), dropped)
+        return self.with_weights(out, call, scores, (src, dst), dropped)
 
 
 class GATv2Conv(_SelfLoopAttention):
@@ -284,7 +284,7 @@ class GATv2Conv(_SelfLoopAttention):
             self.lin_l if share_weights else Linear(self.n_dst_features, width, bias, glorot=True)
         )
         self.att = nn.Parameter(torch.empty(1, heads, out_channels))
-        self.make_the_rest()
+        self.make_remaining_parameters()
         self.reset_parameters()
 
     def forward(
@@ -295,12 +295,12 @@ class GATv2Conv(_SelfLoopAttention):
         return_attention_weights: bool | None = None,
     ) -> Any:
         """Apply the layer; arguments and result as in `GATConv.forward`."""
-        given = self.take(x, edge_index, edge_attr=edge_attr)
-        x_src, x_dst = given.x_src, self.destinations(given)
-        e = self.features_of_edges(given)
+        call = self.normalise_inputs(x, edge_index, edge_attr=edge_attr)
+        x_src, x_dst = call.x_src, self.destinations(call)
+        e = self.features_of_edges(call)
         h_src = self.lin_l(x_src)
         h_dst = h_src if self.share_weights and x_dst is x_src else self.lin_r(x_dst)
-        graph = self.along(given.graph, h_src.device)
+        graph = self.graph_along_flow(call.graph, h_src.device)
         dropped = self.draw(h_src)
         out = functional.mha_gat_v2(
             h_src, h_dst, self.att.flatten(), e,
@@ -314,7 +314,7 @@ class GATv2Conv(_SelfLoopAttention):
         sums = of_sources(h_src, graph)[src] + h_dst[dst]
         sums = nn.functional.leaky_relu(sums if e is None else sums + e, self.negative_slope)
         scores = (self.heads_of(sums) * self.att).sum(-1)
-        return self.with_weights(out, given, scores, (src, dst), dropped)
+        return self.with_weights(out, call, scores, (src, dst), dropped)
 
 
 class TransformerConv(Attention):
@@ -373,12 +373,12 @@ class TransformerConv(Attention):
         return_attention_weights: bool | None = None,
     ) -> Any:
         """Apply the layer; arguments and result as in `GATConv.forward`."""
-        given = self.take(x, edge_index, edge_attr=edge_attr)
-        x_src, x_dst = given.x_src, self.destinations(given)
-        if given.edge_attr is None and self.edge_dim is not None:
+        call = self.normalise_inputs(x, edge_index, edge_attr=edge_attr)
+        x_src, x_dst = call.x_src, self.destinations(call)
+        if call.edge_attr is None and self.edge_dim is not None:
             raise ValueError("TransformerConv: edge_attr goes with edge_dim: give both or none")
-        e = self.features_of_edges(given)
-        graph = self.along(given.graph, x_src.device)
+        e = self.features_of_edges(call)
+        graph = self.graph_along_flow(call.graph, x_src.device)
         q, k = self.lin_query(x_dst), self.lin_key(x_src)
         out: Tensor = functional.mha_simple(
             q, k, self.lin_value(x_src), e,
@@ -398,4 +398,4 @@ class TransformerConv(Attention):
         keys = keys if e is None else keys + e
         # the weights before dropout, as in PyG
         scores = (self.heads_of(q[dst]) * self.heads_of(keys)).sum(-1) / self.out_channels**0.5
-        return self.with_weights(out, given, scores, (src, dst), {})
+        return self.with_weights(out, call, scores, (src, dst), {})

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch import functional
-from gnograd.torch.conv import Convolution, Given
+from gnograd.torch.conv import CallInputs, Convolution
 from gnograd.torch.edges import Edges, ends_of, graph_from_edge_index, used_rows, with_self_loops
 from gnograd.torch.graph import AnyGraph
 from gnograd.torch.linear import Linear
@@ -157,13 +157,13 @@ class GCNConv(Convolution):
         self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None
     ) -> _Propagation:
         loops = self.add_self_loops and edge_weight is None
-        given = self.take(x, edge_index, self_loops=loops and not _is_sparse(edge_index))
-        weight = given.values if edge_weight is None else edge_weight.flatten()
+        call = self.normalise_inputs(x, edge_index, self_loops=loops and not _is_sparse(edge_index))
+        weight = call.values if edge_weight is None else edge_weight.flatten()
         weight = None if weight is None else weight.to(x.dtype)
-        graph = given.graph
+        graph = call.graph
         if self.add_self_loops:
-            graph, weight = self._looped(given, weight)
-        graph = self.along(graph, x.device)
+            graph, weight = self._looped(call, weight)
+        graph = self.graph_along_flow(graph, x.device)
         if not self.normalize:
             return _Propagation(graph, weight, None)
         if weight is None:
@@ -175,14 +175,14 @@ class GCNConv(Convolution):
         scale = torch.where(some, degree, 1).pow(-0.5) * some  # no infinity in its derivative
         return _Propagation(graph, weight, scale)
 
-    def _looped(self, given: Given, weight: Tensor | None) -> tuple[AnyGraph, Tensor | None]:
+    def _looped(self, call: CallInputs, weight: Tensor | None) -> tuple[AnyGraph, Tensor | None]:
         """Add self-loops to nodes without one, and their weights."""
-        graph, n = given.graph, given.graph.n_dst
+        graph, n = call.graph, call.graph.n_dst
         if weight is None:
-            return (graph if given.edge_index is not None else with_self_loops(graph)[0]), None
+            return (graph if call.edge_index is not None else with_self_loops(graph)[0]), None
         fill = 2.0 if self.improved else 1.0
         src, dst = ends_of(graph, weight.device)
-        if given.layout is not None:
+        if call.layout is not None:
             nodes = torch.arange(n, device=weight.device)
             edges = torch.stack([torch.cat([src, nodes]), torch.cat([dst, nodes])])
             weight = torch.cat([weight, weight.new_full((n,), fill)])

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnograd.torch.conv import Convolution, Given, Pair
+from gnograd.torch.conv import CallInputs, Convolution, Pair
 from gnograd.torch.dropout import dropout_factors
 from gnograd.torch.edges import Edges, used_rows, without_free_rows
 from gnograd.torch.linear import Linear
@@ -47,38 +47,38 @@ class Attention(Convolution):
             if isinstance(module, Linear):
                 module.reset_parameters()
 
-    def take(
+    def normalise_inputs(
         self,
         x: Pair,
         edge_index: Edges,
         size: tuple[int, int] | None = None,
         self_loops: bool = False,
         edge_attr: Tensor | None = None,
-    ) -> Given:
+    ) -> CallInputs:
         """`Convolution.take` with edge features, which may be the values of a sparse matrix."""
-        given = super().take(x, edge_index, size, self_loops)
-        if edge_attr is None and given.values is not None and given.values.dim() > 1:
-            edge_attr = given.values
+        call = super().normalise_inputs(x, edge_index, size, self_loops)
+        if edge_attr is None and call.values is not None and call.values.dim() > 1:
+            edge_attr = call.values
         if edge_attr is not None:
             if self.edge_dim is None:
                 name = type(self).__name__
                 raise ValueError(f"{name}: edge_attr goes with edge_dim: give both or none")
             if edge_attr.dim() == 1:
                 edge_attr = edge_attr[:, None]
-        return given._replace(edge_attr=edge_attr)
+        return call._replace(edge_attr=edge_attr)
 
-    def features_of_edges(self, given: Given) -> Tensor | None:
+    def features_of_edges(self, call: CallInputs) -> Tensor | None:
         """Projected edge features, if there are any."""
-        if given.edge_attr is None or self.lin_edge is None:
+        if call.edge_attr is None or self.lin_edge is None:
             return None
-        out: Tensor = self.lin_edge(without_free_rows(given.edge_attr, given.graph))
+        out: Tensor = self.lin_edge(without_free_rows(call.edge_attr, call.graph))
         return out
 
-    def destinations(self, given: Given) -> Tensor:
+    def destinations(self, call: CallInputs) -> Tensor:
         """Features of the destinations; an error if there are none."""
-        if given.x_dst is None:
+        if call.x_dst is None:
             raise TypeError(f"{type(self).__name__}: x has no features of destinations")
-        return given.x_dst
+        return call.x_dst
 
     def heads_of(self, x: Tensor) -> Tensor:
         """Features by heads, (n, heads, out_channels)."""
@@ -96,13 +96,13 @@ class Attention(Convolution):
     def with_weights(
         self,
         out: Tensor,
-        given: Given,
+        call: CallInputs,
         scores: Tensor,
         ends: tuple[Tensor, Tensor],
         dropped: dict[str, Any],
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """The result with the edges and the attention weights, as PyG returns them."""
-        used = used_rows(given.graph, out.device)
+        used = used_rows(call.graph, out.device)
         src, dst, scores = ends[0][used], ends[1][used], scores[used]
         n_dst = len(out)
         rows = dst[:, None].expand_as(scores)
@@ -116,9 +116,9 @@ class Attention(Convolution):
             alpha = alpha * factors[used].to(alpha)
         if self.backwards:
             src, dst = dst, src
-        if given.layout is not None:
-            return out, _matrix(src, dst, alpha, (n_dst, len(given.x_src)), given.layout)
-        edges = torch.stack([src, dst]) if given.edge_index is None else given.edge_index
+        if call.layout is not None:
+            return out, _matrix(src, dst, alpha, (n_dst, len(call.x_src)), call.layout)
+        edges = torch.stack([src, dst]) if call.edge_index is None else call.edge_index
         return out, (edges, alpha)
 
 

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from gnograd.moments import NeighborhoodMoments, positions_of_destinations, take_apart
+from gnograd.moments import NeighborhoodMoments, positions_of_destinations, unpack_moments
 from gnograd.torch import functional
 from gnograd.torch.graph import AnyGraph, Graph
 
@@ -46,4 +46,4 @@ def neighborhood_moments(
     moments = functional.offset_moments(x, y, graph=graph)
     count = Graph.of(graph, moments.device).in_degree
     asarray = partial(torch.asarray, device=moments.device)
-    return take_apart(moments, count, x.shape[1], torch, asarray)
+    return unpack_moments(moments, count, x.shape[1], torch, asarray)

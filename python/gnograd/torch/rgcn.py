@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from gnograd.torch import functional
 from gnograd.torch.adapter import not_compiled
 from gnograd.torch.arrays import integers
-from gnograd.torch.conv import Convolution, Given
+from gnograd.torch.conv import CallInputs, Convolution
 from gnograd.torch.eager import is_eager
 from gnograd.torch.edges import Edges, ends_of, of_sources, used_rows
 from gnograd.torch.graph import AnyGraph, Graph
@@ -163,17 +163,17 @@ class RGCNConv(Convolution):
         sources, root = x if isinstance(x, tuple) else (x, None)
         if sources is None:
             sources = torch.arange(self.in_channels_l, device=self.weight.device)
-        given = self.take((sources, sources if root is None else root), edge_index)
-        if edge_type is None and given.values is not None:
-            edge_type = _whole(given.values)
+        call = self.normalise_inputs((sources, sources if root is None else root), edge_index)
+        if edge_type is None and call.values is not None:
+            edge_type = _whole(call.values)
         if edge_type is None:
             raise ValueError("RGCNConv: edge_type is missing, needs the relation of every edge")
-        graph = self.along(given.graph, sources.device)
+        graph = self.graph_along_flow(call.graph, sources.device)
         if sources.is_floating_point():
             out = self._of_features(sources, graph, edge_type)
         else:
-            out = self._of_numbers(given, graph, edge_type)
-        own = given.x_dst
+            out = self._of_numbers(call, graph, edge_type)
+        own = call.x_dst
         if self.root is not None and own is not None:
             out = out + (own @ self.root if own.is_floating_point() else self.root[own])
         return out if self.bias is None else out + self.bias
@@ -185,7 +185,7 @@ class RGCNConv(Convolution):
         blocks = sums.unflatten(1, self.weight.shape[:3])
         return torch.einsum("nrbi,rbio->nbo", blocks, self.weight).flatten(1)
 
-    def _of_numbers(self, given: Given, graph: AnyGraph, edge_type: Tensor) -> Tensor:
+    def _of_numbers(self, call: CallInputs, graph: AnyGraph, edge_type: Tensor) -> Tensor:
         """Result for nodes without features: an edge of relation r contributes a row of ``W_r``."""
         if self.num_blocks is not None:
             raise ValueError("RGCNConv: num_blocks needs features of the nodes, x has integers")
@@ -197,19 +197,19 @@ class RGCNConv(Convolution):
         relation, n_nodes = edge_type, weight.shape[1]
         if relation.is_floating_point() or relation.dtype is torch.bool:
             raise TypeError(f"RGCNConv: edge_type is {relation.dtype}, needs integers")
-        if given.edge_index is None and given.layout is None:  # a graph may have free rows
+        if call.edge_index is None and call.layout is None:  # a graph may have free rows
             used = used_rows(graph, table.device)
             src, dst, relation = src[used], dst[used], relation[used]
         relation = _checked("edge_type", relation, self.num_relations, "relations")
-        x = integers(given.x_src, torch.int64)
+        x = integers(call.x_src, torch.int64)
         number = _checked("x", torch.where(x < 0, x + n_nodes, x), n_nodes, "nodes", x)
         number = of_sources(number, graph)[src]
         # -1 where numbers were wrong but could not be read here: the graph raises the error
         rows = torch.where((relation < 0) | (number < 0), -1, relation * n_nodes + number)
-        edges = Graph.from_edge_index(torch.stack([rows, dst]), len(table), given.n_dst)
+        edges = Graph.from_edge_index(torch.stack([rows, dst]), len(table), call.n_dst)
         if self.aggr != "mean":
             return functional.agg_simple(table, graph=edges)
-        ones = table.new_ones(given.x_src.shape[0], 1)
+        ones = table.new_ones(call.x_src.shape[0], 1)
         degree = self._aggregate(ones, graph, edge_type, None, "sum")
         return functional.agg_weighted(table, 1 / degree[dst, relation], graph=edges)
 
@@ -232,14 +232,14 @@ class RGCNConv(Convolution):
         )
 
 
-def _checked(name: str, numbers: Tensor, n: int, what: str, given: Tensor | None = None) -> Tensor:
+def _checked(name: str, numbers: Tensor, n: int, what: str, shown: Tensor | None = None) -> Tensor:
     """Numbers below n as int64. Others are an error, or -1 if the host had to wait to see them."""
     numbers = integers(numbers, torch.int64)
     wrong = (numbers < 0) | (numbers >= n)
     if numbers.is_cpu and is_eager(numbers) and wrong.any():
         k = int(wrong.int().argmax())
-        shown = (numbers if given is None else given)[k]
-        raise IndexError(f"RGCNConv: {name}[{k}] is {shown}, not one of {n} {what}")
+        number = (numbers if shown is None else shown)[k]
+        raise IndexError(f"RGCNConv: {name}[{k}] is {number}, not one of {n} {what}")
     return numbers.masked_fill(wrong, -1)
 
 

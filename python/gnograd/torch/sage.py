@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch import functional
-from gnograd.torch.conv import Convolution, Given, Pair
+from gnograd.torch.conv import CallInputs, Convolution, Pair
 from gnograd.torch.edges import Edges, ends_of, of_sources, used_rows
 from gnograd.torch.graph import AnyGraph
 from gnograd.torch.linear import Linear
@@ -115,12 +115,12 @@ class SAGEConv(Convolution):
         -------
         Tensor, (..., n_dst, out_channels)
         """
-        given = self.take(x, edge_index, size)
-        sources, root = given.x_src, given.x_dst
+        call = self.normalise_inputs(x, edge_index, size)
+        sources, root = call.x_src, call.x_dst
         if self.lin is not None:
             sources = self.lin(sources).relu()
-        graph = self.along(given.graph, sources.device)
-        out: Tensor = self.lin_l(self._aggregate(sources, graph, given))
+        graph = self.graph_along_flow(call.graph, sources.device)
+        out: Tensor = self.lin_l(self._aggregate(sources, graph, call))
         if self.lin_r is not None and root is not None:
             out = out + self.lin_r(root)
         return nn.functional.normalize(out, dim=-1) if self.normalize else out
@@ -134,10 +134,10 @@ class SAGEConv(Convolution):
             return int(of_module(in_channels))
         return in_channels if isinstance(self.aggr, str) else len(self.aggr) * in_channels
 
-    def _aggregate(self, x: Tensor, graph: AnyGraph, given: Given) -> Tensor:
+    def _aggregate(self, x: Tensor, graph: AnyGraph, call: CallInputs) -> Tensor:
         if self.aggr_module is not None:
             src, dst = ends_of(graph, x.device)
-            if given.edge_index is None and given.layout is None:  # a graph may have free rows
+            if call.edge_index is None and call.layout is None:  # a graph may have free rows
                 used = used_rows(graph, x.device)
                 src, dst = src[used], dst[used]
             rows = of_sources(x.movedim(self.node_dim, 0), graph)
@@ -145,7 +145,7 @@ class SAGEConv(Convolution):
             out: Tensor = self.aggr_module(messages, dst, dim_size=graph.n_dst, dim=self.node_dim)
             return out
         if isinstance(self.aggr, str):
-            return self._simple(self.aggr, x, graph, given.values)
+            return self._simple(self.aggr, x, graph, call.values)
         return torch.cat([self._simple(name, x, graph, None) for name in self.aggr], dim=-1)
 
     def _simple(self, name: str, x: Tensor, graph: AnyGraph, values: Tensor | None) -> Tensor:
