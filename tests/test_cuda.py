@@ -41,12 +41,12 @@ import test_nsa
 import test_relational
 from conftest import GRAPHS, Edges, pairs, power_law
 from faces import Case, convert, like
-from gnograd import shapes
 from gnograd.backends import cuda_arrays, cuda_library, has_cuda
 from gnograd.compat import ascend
 from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
 from gnograd.compat.pylibcugraphops.operators import ActivationKind, AggOp, mha_params
+from gnograd.notation import shapes
 from gpus import GPUS, needs_gpu, on_host
 from processes import mpiexec
 from reference import gno

@@ -65,7 +65,8 @@ def test_a_declaration_that_cannot_be_meant(text, other, message, tmp_path, monk
     monkeypatch.syspath_prepend(INTERFACE)
     from declarations import read_operators
 
-    family = tmp_path / "edges.py"
+    family = tmp_path / "operators" / "edges.py"
+    family.parent.mkdir()
     family.write_text(FAMILY)
     assert read_operators(tmp_path)[0].name == "dot"
     family.write_text(FAMILY.replace(text, other))

@@ -85,16 +85,32 @@ def test_no_circles():
     assert circle(imports()) == []
 
 
-@pytest.mark.parametrize(
-    ("layer", "above"),
-    [
-        ("gnograd.backends", ["gnograd.graph", "gnograd.operator", "gnograd.torch"]),
-        ("gnograd.operator", ["gnograd.gno", "gnograd.torch", "gnograd.jax", "gnograd.autodiff"]),
-        ("gnograd.graph", ["gnograd.operator"]),
-    ],
-)
-def test_layers(layer, above):
-    for name, others in imports().items():
-        if name == layer or name.startswith(layer + "."):
-            for upper in above:
-                assert not {o for o in others if o == upper or o.startswith(upper + ".")}, name
+FLOORS = (
+    "notation", "openmp", "backends", "runtime", "neighbors", "graphs", "faces", "operators",
+    "distributed", "autodiff", "weights", "data", "torch", "jax", "models", "loading", "compat",
+    "cli",
+)  # fmt: skip
+"""Packages and modules of gnograd from the ground up."""
+
+
+def floor(name: str) -> int:
+    """Number of the floor that a module belongs to."""
+    return FLOORS.index(name.split(".")[1])
+
+
+def test_imports_go_down():
+    graph = {name: others for name, others in imports().items() if name.count(".")}
+    up = {
+        f"{name} imports {other}"
+        for name, others in graph.items()
+        for other in others
+        if name != "gnograd.__main__" and floor(other) > floor(name)
+    }
+    assert not up
+
+
+def test_modules_at_the_top_are_public():
+    """All else has a floor of its own."""
+    assert {path.stem for path in ROOT.glob("*.py")} == {
+        "__init__", "__main__", "loading", "openmp", "runtime", "weights"
+    }  # fmt: skip

@@ -19,7 +19,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import calls
 import gnograd as gg
 from conftest import few
-from gnograd.recent import Recent
+from gnograd.faces.recent import Recent
 
 jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")

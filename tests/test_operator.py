@@ -18,8 +18,8 @@ import gnograd.autodiff as ad
 from gnograd import _core
 from gnograd.backends.cpu import address
 from gnograd.backends.memory import check_results
-from gnograd.graph import Graph
-from gnograd.operator import Array, operator
+from gnograd.faces.operator import Array, operator
+from gnograd.graphs.graph import Graph
 
 
 @operator(
@@ -443,7 +443,7 @@ def test_refused_derivatives(kernels, graph, inputs):
 
 
 def test_mixed_devices(monkeypatch, graph, inputs):
-    from gnograd import call as module
+    from gnograd.faces import call as module
 
     class device:
         DEVICE, SUFFIXES = "GPU", {"float64": "f64"}

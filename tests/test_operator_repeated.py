@@ -12,8 +12,8 @@ from numpy.testing import assert_array_equal
 
 import calls
 import gnograd as gg
-from gnograd import operator
-from gnograd.recent import Recent, key_of
+from gnograd.faces import operator
+from gnograd.faces.recent import Recent, key_of
 
 
 @pytest.fixture

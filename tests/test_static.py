@@ -10,8 +10,8 @@ from numpy.testing import assert_array_equal
 import calls
 import gnograd as gg
 import gnograd.autodiff as ad
-from gnograd import shapes
-from gnograd.static import LARGEST, Limits, boolean, integer, integers, number
+from gnograd.notation import shapes
+from gnograd.notation.static import LARGEST, Limits, boolean, integer, integers, number
 
 NOTHING_ELSE = {
     "int": [2.5, 2.0, "2", b"2", True, [2], np.array([2]), np.array(2.0), np.ones(3, bool), 1j],

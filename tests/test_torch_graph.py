@@ -18,7 +18,7 @@ from conftest import few
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
-from gnograd.graph_arrays import GraphArrays  # noqa: E402
+from gnograd.notation.graph_arrays import GraphArrays  # noqa: E402
 from gnograd.torch import graph_building  # noqa: E402
 
 

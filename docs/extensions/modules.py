@@ -17,7 +17,7 @@ from typing import Any
 from operators import first_line, summary, table, title
 
 import gnograd
-from gnograd.operator import Function
+from gnograd.faces.operator import Function
 
 PUBLIC = {
     "gnograd": "Python",

@@ -23,9 +23,9 @@ from sphinx.util import logging
 import gnograd.autodiff
 import gnograd.jax
 import gnograd.torch
-from gnograd.fronts import operators
-from gnograd.operator import Function, Operator
-from gnograd.shapes import parse
+from gnograd.faces.fronts import operators
+from gnograd.faces.operator import Function, Operator
+from gnograd.notation.shapes import parse
 
 LOG = logging.getLogger(__name__)
 ROOT = Path(__file__).resolve().parents[2]
@@ -274,7 +274,7 @@ def fronts(one: Facts) -> list[str]:
     where = ", ".join(one.gpu) if one.gpu else "none"
     rows.append(["CUDA kernels", where])
     family = one.op.__module__.rpartition(".")[2]
-    rows.append(["declared in", f":repo:`python/gnograd/{family}.py`"])
+    rows.append(["declared in", f":repo:`python/gnograd/operators/{family}.py`"])
     parts.append(table([], rows, "25 75"))
     return parts
 

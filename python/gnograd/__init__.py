@@ -7,14 +7,19 @@ from gnograd import openmp  # noqa: F401  (it loads the library, which the other
 
 # isort: split
 from gnograd import distributed
-from gnograd.aggregation import agg_concat, agg_simple, agg_weighted
-from gnograd.dimenet import agg_edge_to_edge, radial_basis
 from gnograd.distributed import DistributedGraph, halo
-from gnograd.edge_mlp import edge_mlp, edge_mlp_pack
-from gnograd.edge_softmax import edge_softmax
-from gnograd.edge_updates import update_edges
-from gnograd.gat import mha_gat, mha_gat_v2, mha_simple
-from gnograd.gno import (
+from gnograd.faces.operator import Function, Operator
+from gnograd.graphs.graph import EdgesBySource, Graph
+from gnograd.loading import load
+from gnograd.neighbors.periodic import NeighborList, neighbor_list
+from gnograd.neighbors.search import Neighbors, knn, neighbors
+from gnograd.operators.aggregation import agg_concat, agg_simple, agg_weighted
+from gnograd.operators.dimenet import agg_edge_to_edge, radial_basis
+from gnograd.operators.edge_mlp import edge_mlp, edge_mlp_pack
+from gnograd.operators.edge_softmax import edge_softmax
+from gnograd.operators.edge_updates import update_edges
+from gnograd.operators.gat import mha_gat, mha_gat_v2, mha_simple
+from gnograd.operators.gno import (
     gno,
     gno_aggregate,
     gno_contract,
@@ -22,20 +27,16 @@ from gnograd.gno import (
     gno_pack,
     gno_unpack,
 )
-from gnograd.gno_deep import gno_deep
-from gnograd.gno_jets import (
+from gnograd.operators.gno_deep import gno_deep
+from gnograd.operators.gno_jets import (
     gno_pack_layers,
     gno_unpack_layers,
     gno_with_gradient,
     gno_with_hessian,
     gno_with_laplacian,
 )
-from gnograd.graph import EdgesBySource, Graph
-from gnograd.loading import load
-from gnograd.moments import NeighborhoodMoments, neighborhood_moments, offset_moments
-from gnograd.neighbor_list import NeighborList, neighbor_list
-from gnograd.neighbors import Neighbors, knn, neighbors
-from gnograd.nsa import (
+from gnograd.operators.moments import NeighborhoodMoments, neighborhood_moments, offset_moments
+from gnograd.operators.nsa import (
     compress,
     compressed_attention,
     compressed_offsets,
@@ -43,8 +44,7 @@ from gnograd.nsa import (
     selected_attention,
     window_attention,
 )
-from gnograd.operator import Function, Operator
-from gnograd.relational import agg_relational
+from gnograd.operators.relational import agg_relational
 from gnograd.runtime import (
     get_cmake_dir,
     get_config,

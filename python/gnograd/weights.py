@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd.text import printable
+from gnograd.notation.text import printable
 
 if TYPE_CHECKING:
     import torch

@@ -16,7 +16,7 @@ from values import numbers
 import gnograd as gg
 from calls import FUNCTIONS
 from conftest import Edges
-from gnograd import shapes
+from gnograd.notation import shapes
 
 NAMES = sorted(FUNCTIONS)
 SEEN = {

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "gnograd"
-sys.path.append(str(PACKAGE))
+sys.path.append(str(PACKAGE / "notation"))
 from declaration import NOTHING, Declaration  # noqa: E402  (which needs nothing but Python)
 
 C_NAMES = {
@@ -171,7 +171,7 @@ class Operator:
 
 def families(package: Path = PACKAGE) -> list[str]:
     """The modules that declare operators."""
-    modules = sorted(package.glob("*.py"))
+    modules = sorted((package / "operators").glob("*.py"))
     return [module.stem for module in modules if "\n@operator(" in module.read_text()]
 
 
@@ -189,7 +189,8 @@ def _read_family(package: Path, family: str) -> list[Operator]:
 
         return with_shapes
 
-    _evaluate(package, family, {"operator": declared(True), "function": declared(False)})
+    decorators = {"operator": declared(True), "function": declared(False)}
+    _evaluate(package, f"operators.{family}", decorators)
     return operators
 
 
@@ -203,14 +204,13 @@ def _evaluate(package: Path, module: str, decorators: Mapping[str, Any]) -> dict
         "Limits": limits, "AT_LEAST_0": None, "AT_LEAST_1": None, "ParamSpec": str, "TypeVar": str,
         **decorators,
     }  # fmt: skip
-    tree = ast.parse((package / f"{module}.py").read_text())
+    tree = ast.parse((package / f"{module.replace('.', '/')}.py").read_text())
     for node in tree.body:
         match node:
             case ast.ImportFrom(module=str(origin)) if origin.startswith("gnograd."):
-                source = package / f"{origin.removeprefix('gnograd.')}.py"
                 constants = [a.name for a in node.names if a.name.isupper() and a.name not in names]
                 if constants:
-                    there = _evaluate(package, source.stem, {})
+                    there = _evaluate(package, origin.removeprefix("gnograd."), {})
                     names |= {name: there[name] for name in constants}
             case ast.Assign() | ast.AnnAssign():
                 exec(compile(ast.Module([node], []), module, "exec"), names)

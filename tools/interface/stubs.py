@@ -37,7 +37,7 @@ class Front(NamedTuple):
 
 FRONTS = (
     Front("torch/functional.pyi",
-          "from torch import Tensor\n\nfrom gnograd.graph_in_parts import GraphInParts\n"
+          "from torch import Tensor\n\nfrom gnograd.graphs.in_parts import GraphInParts\n"
           "from gnograd.torch.graph import AnyGraph",
           "Tensor", "Tensor", "Tensor", "AnyGraph | GraphInParts", True),
     Front("jax/functional.pyi", "from jax import Array\n\n"
@@ -46,7 +46,7 @@ FRONTS = (
           "Array", "Array", "Array", "AnyGraph | DistributedGraph", True),
     Front("autodiff/operators.pyi",
           "from numpy.typing import NDArray\n\nfrom gnograd.autodiff.arrays import Array, Operand\n"
-          "from gnograd.graph import GraphLike",
+          "from gnograd.graphs.graph import GraphLike",
           "Operand", "Array", "NDArray[Any]", "GraphLike", False),
 )  # fmt: skip
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from gnograd import _core
 from gnograd.autodiff.callbacks import LinearMaps
 from gnograd.backends.cpu import address, check_status, native, refuse_mask
-from gnograd.static import exact_integers, integer
+from gnograd.notation.static import exact_integers, integer
 
 __all__ = [
     "Array",

@@ -17,14 +17,14 @@ from gnograd.autodiff.arrays import Array, reshape, sqrt, transpose
 from gnograd.autodiff.arrays import sum as sum_of
 from gnograd.autodiff.linear_maps import linear_map
 from gnograd.autodiff.optimizers import Optimizer
-from gnograd.call import kind_of
 from gnograd.distributed import reductions
 from gnograd.distributed.communicator import Communicator
 from gnograd.distributed.graph import DistributedGraph
 from gnograd.distributed.halo import extend, fold
 from gnograd.distributed.part import EdgeHalo, Part
 from gnograd.distributed.roles import Role, agree_on_rows, role_of
-from gnograd.operator import Operator
+from gnograd.faces.call import kind_of
+from gnograd.faces.operator import Operator
 
 __all__ = ["halo", "in_parts", "mean", "norm", "sum", "sum_gradients"]
 

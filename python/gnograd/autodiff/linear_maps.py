@@ -6,7 +6,7 @@ from __future__ import annotations
 from gnograd import _core
 from gnograd.autodiff.arrays import Array
 from gnograd.autodiff.callbacks import Apply
-from gnograd.static import integer
+from gnograd.notation.static import integer
 
 __all__ = ["linear_map"]
 

@@ -26,15 +26,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd import _core, shapes
+from gnograd import _core
 from gnograd.autodiff.arrays import Array, operand
 from gnograd.autodiff.distributed import in_parts
 from gnograd.backends.cpu import address, refuse_mask
-from gnograd.call import known_sizes, missing
-from gnograd.declaration import Signature
-from gnograd.fronts import operators, present
-from gnograd.graph_in_parts import GraphInParts
-from gnograd.operator import Operator
+from gnograd.faces.call import known_sizes, missing
+from gnograd.faces.fronts import operators, present
+from gnograd.faces.operator import Operator
+from gnograd.graphs.in_parts import GraphInParts
+from gnograd.notation import shapes
+from gnograd.notation.declaration import Signature
 
 __all__: list[str] = []
 

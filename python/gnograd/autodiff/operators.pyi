@@ -5,7 +5,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from gnograd.autodiff.arrays import Array, Operand
-from gnograd.graph import GraphLike
+from gnograd.graphs.graph import GraphLike
 
 __all__ = [
     "agg_concat",

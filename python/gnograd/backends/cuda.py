@@ -37,8 +37,8 @@ from gnograd.backends.cuda_arrays import (
     use_on,
 )
 from gnograd.backends.cuda_library import library
-from gnograd.graph_arrays import GraphArrays
-from gnograd.shapes import Shape
+from gnograd.notation.graph_arrays import GraphArrays
+from gnograd.notation.shapes import Shape
 
 __all__ = [
     "DEVICE", "SUFFIXES", "DeviceArray", "address", "assign", "contiguous", "describe",

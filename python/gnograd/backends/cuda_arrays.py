@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from gnograd.backends.cpu import dtype_name
 from gnograd.backends.cuda_library import library
-from gnograd.shapes import Shape
+from gnograd.notation.shapes import Shape
 
 __all__ = [
     "DeviceArray", "Memory", "OwnedStream", "address", "describe", "device_of", "empty", "hold",

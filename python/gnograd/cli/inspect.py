@@ -17,7 +17,7 @@ from gnograd.data.neighbors import FEW, TYPICAL, neighbors_within, radius_of
 from gnograd.data.roles import arranged
 from gnograd.data.samples import Field
 from gnograd.data.statistics import still
-from gnograd.text import printable
+from gnograd.notation.text import printable
 
 __all__ = ["inspect", "need_inputs", "summary", "tell"]
 

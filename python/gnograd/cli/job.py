@@ -17,7 +17,7 @@ from gnograd.cli.files import BusyError, FileError, locked
 from gnograd.cli.processes import ALONE, Processes, connected
 from gnograd.data.contents import DataError
 from gnograd.distributed.launchers import launched
-from gnograd.text import printable
+from gnograd.notation.text import printable
 
 
 class _Terminal(Console):

@@ -29,7 +29,7 @@ from gnograd.cli.point_training import PointTraining, error_of, errors_of
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.data import DataError, PointData, Roles, Sample, read
 from gnograd.models import PointModel, save
-from gnograd.text import printable
+from gnograd.notation.text import printable
 
 __all__ = ["EXAMPLES", "RESULTS", "Computing", "Sets", "train"]
 

@@ -18,7 +18,7 @@ from gnograd.cli.errors import JobError
 from gnograd.cli.files import atomic
 from gnograd.cli.points import EXAMPLES, RESULTS
 from gnograd.models import Description, description_of
-from gnograd.text import printable, read_text
+from gnograd.notation.text import printable, read_text
 
 __all__ = ["report"]
 

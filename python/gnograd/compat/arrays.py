@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.backends.cpu import refuse_mask
-from gnograd.operator import Array
+from gnograd.faces.operator import Array
 
 __all__ = ["array_of", "on_host"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd.text import printable
+from gnograd.notation.text import printable
 
 __all__ = ["Contents", "DataError", "numeric", "reason"]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gnograd.distributed.part import EdgeHalo, Part
 from gnograd.distributed.plan import Ids, edges_of, in_blocks, plan_of, positions
-from gnograd.graph import Graph
+from gnograd.graphs.graph import Graph
 
 __all__ = ["edge_halo"]
 

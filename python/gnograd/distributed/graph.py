@@ -26,8 +26,8 @@ from gnograd.distributed.plan import (
     positions,
 )
 from gnograd.distributed.points import FromPoints
-from gnograd.graph import Graph
-from gnograd.static import exact_integers
+from gnograd.graphs.graph import Graph
+from gnograd.notation.static import exact_integers
 
 __all__ = ["DistributedGraph"]
 

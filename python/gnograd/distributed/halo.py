@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from gnograd.call import Array, kind_of
 from gnograd.distributed.arrays import Rows, add_rows, check_kind, concatenate, take_rows
 from gnograd.distributed.communicator import Communicator
 from gnograd.distributed.part import EdgeHalo, Part
+from gnograd.faces.call import Array, kind_of
 
 __all__ = ["Halo", "extend", "fold", "halo"]
 

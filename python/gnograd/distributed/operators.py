@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from gnograd.call import Call, kind_of
 from gnograd.distributed.arrays import (
     Rows,
     add_rows,
@@ -35,8 +34,9 @@ from gnograd.distributed.arrays import (
 )
 from gnograd.distributed.part import EdgeHalo, Part
 from gnograd.distributed.roles import agree_on_rows, role_of
-from gnograd.operator import Function, Operator
-from gnograd.shapes import parse
+from gnograd.faces.call import Call, kind_of
+from gnograd.faces.operator import Function, Operator
+from gnograd.notation.shapes import parse
 
 __all__ = ["forward", "hvp", "jvp", "vjp"]
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from gnograd.distributed.communicator import Communicator
 from gnograd.distributed.plan import Ids, Plan
-from gnograd.graph import Graph
-from gnograd.graph_arrays import GraphSizes
-from gnograd.graph_in_parts import GraphInParts
+from gnograd.graphs.graph import Graph
+from gnograd.graphs.in_parts import GraphInParts
+from gnograd.notation.graph_arrays import GraphSizes
 
 __all__ = ["EdgeHalo", "Part", "Rows"]
 

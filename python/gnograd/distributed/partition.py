@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from gnograd.distributed.communicator import Alone, Communicator
 from gnograd.distributed.engines import communicator
-from gnograd.neighbors_arguments import real_numbers
-from gnograd.static import AT_LEAST_1, choice, integer
+from gnograd.neighbors.arguments import real_numbers
+from gnograd.notation.static import AT_LEAST_1, choice, integer
 
 if TYPE_CHECKING:
-    from gnograd.graph import Graph
+    from gnograd.graphs.graph import Graph
 
 __all__ = ["partition"]
 

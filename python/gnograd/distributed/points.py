@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnograd import neighbors_cpu
 from gnograd.distributed.communicator import Communicator
 from gnograd.distributed.engines import communicator
 from gnograd.distributed.partition import partition
 from gnograd.distributed.plan import Ids
-from gnograd.keywords import named_now
-from gnograd.neighbors_arguments import Search, Wanted
+from gnograd.neighbors import cpu as neighbors_cpu
+from gnograd.neighbors.arguments import Search, Wanted
+from gnograd.notation.keywords import named_now
 
 __all__ = ["FromPoints"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.distributed.communicator import Communicator
-from gnograd.shapes import parse
+from gnograd.notation.shapes import parse
 
 __all__ = ["Role", "agree_on_rows", "role_of"]
 

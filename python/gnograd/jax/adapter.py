@@ -27,15 +27,15 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from gnograd import shapes
 from gnograd.backends import cpu
 from gnograd.distributed.roles import role_of
-from gnograd.fronts import present
+from gnograd.faces.fronts import present
+from gnograd.faces.operator import Function, Operator, spread
 from gnograd.jax.distributed import DistributedGraph
 from gnograd.jax.graph import Graph, arrays_of, check
 from gnograd.jax.task import TARGET, Parts, Task, know
-from gnograd.operator import Function, Operator, spread
-from gnograd.static import exact_integers
+from gnograd.notation import shapes
+from gnograd.notation.static import exact_integers
 
 __all__ = ["jax_operator"]
 

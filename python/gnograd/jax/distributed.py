@@ -17,11 +17,11 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import ArrayLike, NDArray
 
-import gnograd.graph
+import gnograd.graphs.graph
 from gnograd.distributed import graph as parted
 from gnograd.distributed.threads import in_threads
-from gnograd.graph_arrays import GraphArrays, GraphSizes
 from gnograd.jax.graph import Graph, words
+from gnograd.notation.graph_arrays import GraphArrays, GraphSizes
 
 __all__ = ["DistributedGraph", "halo"]
 
@@ -114,7 +114,7 @@ class DistributedGraph:
     @classmethod
     def from_global(
         cls,
-        graph: gnograd.graph.Graph,
+        graph: gnograd.graphs.graph.Graph,
         owner: ArrayLike,
         mesh: Mesh,
         owner_src: ArrayLike | None = None,
@@ -404,12 +404,14 @@ def _padded(
     )
 
 
-def _graph(part: parted.DistributedGraph, sizes: GraphSizes, n_halo: int) -> gnograd.graph.Graph:
+def _graph(
+    part: parted.DistributedGraph, sizes: GraphSizes, n_halo: int
+) -> gnograd.graphs.graph.Graph:
     """The local graph of a part, with room for more rows of every kind."""
     local, more = part.local, sizes.n_src - part.n_own
     offsets = np.pad(local.offsets, (0, sizes.n_dst - part.n_dst), mode="edge")
     indices = np.where(local.indices < part.n_own, local.indices, local.indices + more)
-    padded = gnograd.graph.Graph(offsets, indices, n_src=sizes.n_src + n_halo)
+    padded = gnograd.graphs.graph.Graph(offsets, indices, n_src=sizes.n_src + n_halo)
     return padded.pad(sizes.n_edges)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The operators of gnograd on JAX arrays."""
 
-from gnograd.fronts import operators
+from gnograd.faces.fronts import operators
 from gnograd.jax.adapter import jax_operator
 
 __all__: list[str] = []

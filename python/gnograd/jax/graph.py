@@ -15,10 +15,10 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-import gnograd.graph
-from gnograd.graph_arrays import Borders, GraphArrays, OfArrays
-from gnograd.graph_checks import check_arrays
-from gnograd.keywords import named_now
+import gnograd.graphs.graph
+from gnograd.graphs.checks import check_arrays
+from gnograd.notation.graph_arrays import Borders, GraphArrays, OfArrays
+from gnograd.notation.keywords import named_now
 
 __all__ = ["AnyGraph", "Graph", "arrays_of", "check", "words"]
 
@@ -169,7 +169,7 @@ class Graph(OfArrays):
             return f"Graph({self.arrays})"
 
 
-AnyGraph: TypeAlias = "Graph | gnograd.graph.Graph"
+AnyGraph: TypeAlias = "Graph | gnograd.graphs.graph.Graph"
 """A graph of JAX's arrays or of NumPy's."""
 
 
@@ -178,8 +178,8 @@ def arrays_of(graph: AnyGraph) -> GraphArrays:
     return Graph.of(graph).arrays
 
 
-def _copied(graph: gnograd.graph.Graph) -> Graph:
-    if not isinstance(graph, gnograd.graph.Graph):
+def _copied(graph: gnograd.graphs.graph.Graph) -> Graph:
+    if not isinstance(graph, gnograd.graphs.graph.Graph):
         raise TypeError(f"Graph: graph is of type {type(graph).__name__}, needs a gnograd.Graph")
     copy: Graph | None = graph.mirrors.get("jax")
     if copy is None:
@@ -277,4 +277,4 @@ def _register(kind: type) -> None:
 
 
 _register(Graph)
-_register(gnograd.graph.Graph)
+_register(gnograd.graphs.graph.Graph)

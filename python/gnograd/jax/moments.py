@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from gnograd.jax import functional
-from gnograd.moments import NeighborhoodMoments, positions_of_destinations, unpack_moments
+from gnograd.operators.moments import NeighborhoodMoments, positions_of_destinations, unpack_moments
 
 __all__ = ["neighborhood_moments"]
 

@@ -20,15 +20,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnograd import _core, shapes
+from gnograd import _core
 from gnograd.backends import cpu
-from gnograd.declaration import Signature
-from gnograd.graph import Graph, lend, remote
-from gnograd.graph_arrays import GraphArrays
+from gnograd.faces.operator import Function, spread
+from gnograd.faces.recent import Recent
+from gnograd.graphs.graph import Graph, lend, remote
 from gnograd.jax import xla
-from gnograd.operator import Function, spread
-from gnograd.recent import Recent
-from gnograd.shapes import Shape
+from gnograd.notation import shapes
+from gnograd.notation.declaration import Signature
+from gnograd.notation.graph_arrays import GraphArrays
+from gnograd.notation.shapes import Shape
 
 __all__ = ["TARGET", "Parts", "Task", "know"]
 

@@ -16,7 +16,7 @@ import torch
 from gnograd.data.samples import Field, Layout
 from gnograd.models.factory import MODELS
 from gnograd.models.point_model import Description, PointModel
-from gnograd.text import printable, read_text
+from gnograd.notation.text import printable, read_text
 from gnograd.weights import load_weights, replaced, save_weights
 
 __all__ = ["DESCRIPTION", "WEIGHTS", "description_of", "load", "save"]

@@ -29,13 +29,13 @@ from typing import Any, TypeAlias, TypeVar, cast
 import torch
 from torch import Tensor
 
-from gnograd import shapes
 from gnograd.backends import cpu, has_cuda
 from gnograd.backends.cpu import dtype_name
-from gnograd.fronts import present
-from gnograd.graph_arrays import GraphArrays
-from gnograd.graph_in_parts import GraphInParts
-from gnograd.operator import Function, Operator, spread
+from gnograd.faces.fronts import present
+from gnograd.faces.operator import Function, Operator, spread
+from gnograd.graphs.in_parts import GraphInParts
+from gnograd.notation import shapes
+from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.torch.arrays import as_arrays, integers
 from gnograd.torch.batches import one_by_one, register_loop, rows_of_batch
 from gnograd.torch.eager import eager, eager_function, in_transform, is_plain

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gnograd.static import exact_integers
+from gnograd.notation.static import exact_integers
 from gnograd.torch.batches import register_loop
 from gnograd.torch.sparse_branches import borders_of
 

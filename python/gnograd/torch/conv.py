@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import torch
 from torch import Tensor, nn
 
-import gnograd.graph
-from gnograd.graph_arrays import GraphArrays
-from gnograd.graph_in_parts import GraphInParts
+import gnograd.graphs.graph
+from gnograd.graphs.in_parts import GraphInParts
+from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.torch.adapter import not_compiled
 from gnograd.torch.edges import Edges, graph_from_edge_index
 from gnograd.torch.graph import AnyGraph, Graph, arrays_of
@@ -106,7 +106,7 @@ class Convolution(nn.Module):
             n_dst = x_dst.shape[self.node_dim]
         elif size is not None:
             n_dst = size[1]
-        elif isinstance(edge_index, Graph | gnograd.graph.Graph | GraphInParts):
+        elif isinstance(edge_index, Graph | gnograd.graphs.graph.Graph | GraphInParts):
             n_dst = edge_index.sizes.n_src if self.backwards else edge_index.sizes.n_dst
         else:
             n_dst = n_src if matrix is None else matrix.shape[0]
@@ -114,7 +114,7 @@ class Convolution(nn.Module):
             raise ValueError(
                 f"{name}: size is {tuple(size)}, but x has {n_src} sources and {n_dst} destinations"
             )
-        if isinstance(edge_index, Graph | gnograd.graph.Graph | GraphInParts):
+        if isinstance(edge_index, Graph | gnograd.graphs.graph.Graph | GraphInParts):
             return CallInputs(x_src, x_dst, n_dst, cast(AnyGraph, edge_index))
         if matrix is None:
             ends = (n_dst, n_src) if self.backwards else (n_src, n_dst)

@@ -19,7 +19,7 @@ from gnograd.distributed import reductions
 from gnograd.distributed.communicator import Communicator
 from gnograd.distributed.graph import DistributedGraph
 from gnograd.distributed.halo import halo as exchange
-from gnograd.operator import Function, Operator
+from gnograd.faces.operator import Function, Operator
 from gnograd.torch.adapter import Faces, autocast, check_tensors, functions, not_compiled
 
 __all__ = ["halo", "mean", "norm", "on_parts", "sum", "sum_gradients"]

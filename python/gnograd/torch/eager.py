@@ -19,9 +19,9 @@ from torch.autograd import forward_ad
 from torch.nn import Parameter
 
 from gnograd.backends import cpu
-from gnograd.graph import Graph
-from gnograd.operator import Function, Operator
-from gnograd.recent import Recent, key_of
+from gnograd.faces.operator import Function, Operator
+from gnograd.faces.recent import Recent, key_of
+from gnograd.graphs.graph import Graph
 from gnograd.torch.batches import is_batch
 
 __all__ = ["eager", "eager_function", "in_transform", "is_eager", "is_plain"]

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from gnograd.distributed.graph import DistributedGraph
-from gnograd.graph_in_parts import GraphInParts
-from gnograd.keywords import named_now
+from gnograd.graphs.in_parts import GraphInParts
+from gnograd.notation.keywords import named_now
 from gnograd.torch import functional
 from gnograd.torch.distributed import halo
 from gnograd.torch.eager import in_transform, is_eager

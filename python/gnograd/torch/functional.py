@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The operators of gnograd on tensors."""
 
-from gnograd.fronts import operators
+from gnograd.faces.fronts import operators
 from gnograd.torch.adapter import torch_operator
 from gnograd.torch.distributed import on_parts
 

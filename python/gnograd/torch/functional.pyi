@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from gnograd.graph_in_parts import GraphInParts
+from gnograd.graphs.in_parts import GraphInParts
 from gnograd.torch.graph import AnyGraph
 
 __all__ = [

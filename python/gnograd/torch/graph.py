@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-import gnograd.graph
-from gnograd.graph_arrays import (
+import gnograd.graphs.graph
+from gnograd.graphs.checks import check_arrays
+from gnograd.notation.graph_arrays import (
     Borders,
     GraphArrays,
     OfArrays,
@@ -21,8 +22,7 @@ from gnograd.graph_arrays import (
     side_by_side,
     with_room,
 )
-from gnograd.graph_checks import check_arrays
-from gnograd.keywords import named_now
+from gnograd.notation.keywords import named_now
 from gnograd.torch.eager import in_transform, is_eager
 from gnograd.torch.graph_building import (
     first_edges,
@@ -34,7 +34,7 @@ from gnograd.torch.graph_of_points import GraphOfPoints
 
 __all__ = ["AnyGraph", "Graph", "arrays_of", "collate", "lend_tensors"]
 
-AnyGraph: TypeAlias = "Graph | gnograd.graph.Graph"
+AnyGraph: TypeAlias = "Graph | gnograd.graphs.graph.Graph"
 """A graph of tensors or of NumPy arrays; a CPU's tensors and arrays share their memory."""
 
 
@@ -72,7 +72,7 @@ class Graph(GraphOfPoints, OfArrays):
     def __init__(self, arrays: GraphArrays, borders: Borders | None = None) -> None:
         self.arrays = arrays
         self.borders = borders
-        self._lent: tuple[GraphArrays, gnograd.graph.Graph] | None = None
+        self._lent: tuple[GraphArrays, gnograd.graphs.graph.Graph] | None = None
 
     @classmethod
     @named_now("self_loops")
@@ -297,7 +297,7 @@ class Graph(GraphOfPoints, OfArrays):
         return Graph(GraphArrays(*(None if x is None else change(x) for x in self.arrays)), borders)
 
     @property
-    def lent(self) -> gnograd.graph.Graph:
+    def lent(self) -> gnograd.graphs.graph.Graph:
         """`gnograd.Graph` for kernels, in the same memory; made once."""
         if self._lent is None or self._lent[0] is not self.arrays:
             self._lent = self.arrays, lend_tensors(self.arrays)
@@ -371,7 +371,7 @@ def collate(samples: Sequence[Any]) -> Any:
     (Graph(n_src=6, n_dst=6, n_edges=4), torch.Size([6, 4]), tensor([1., 1.]))
     """
     first = samples[0]
-    if isinstance(first, Graph | gnograd.graph.Graph):
+    if isinstance(first, Graph | gnograd.graphs.graph.Graph):
         return Graph.batch(samples)
     if isinstance(first, Tensor):
         return torch.cat(list(samples)) if first.dim() else torch.stack(list(samples))
@@ -404,7 +404,7 @@ def arrays_of(graph: AnyGraph, device: torch.device | None = None) -> GraphArray
     return known.arrays
 
 
-def lend_tensors(arrays: GraphArrays) -> gnograd.graph.Graph:
+def lend_tensors(arrays: GraphArrays) -> gnograd.graphs.graph.Graph:
     """Graph for kernels, in the memory of tensors."""
     for name, x in zip(arrays._fields, arrays, strict=True):
         dtype = torch.int32 if name.endswith("indices") else torch.int64
@@ -413,10 +413,12 @@ def lend_tensors(arrays: GraphArrays) -> gnograd.graph.Graph:
     if arrays.offsets.is_cuda:
         from gnograd.backends import cuda
 
-        graph = gnograd.graph.remote(arrays)
+        graph = gnograd.graphs.graph.remote(arrays)
         cuda.lend(graph)
         return graph
-    return gnograd.graph.lend(GraphArrays(*(None if x is None else x.numpy() for x in arrays)))
+    return gnograd.graphs.graph.lend(
+        GraphArrays(*(None if x is None else x.numpy() for x in arrays))
+    )
 
 
 def _check_edge_index(edge_index: Any) -> None:
@@ -470,7 +472,7 @@ def _unflatten(leaves: Any, absent: str | None) -> Graph:
     return Graph(GraphArrays(*arrays), Borders(*borders) if borders else None)
 
 
-for _kind, _name in ((Graph, "gnograd.torch.Graph"), (gnograd.graph.Graph, "gnograd.Graph")):
+for _kind, _name in ((Graph, "gnograd.torch.Graph"), (gnograd.graphs.graph.Graph, "gnograd.Graph")):
     pytree.register_pytree_node(
         _kind, _flatten, _unflatten, serialized_type_name=_name,
         flatten_with_keys_fn=_flatten_with_keys,

@@ -2,7 +2,8 @@
 """Construction of graphs inside PyTorch's programs, by custom operators.
 
 On the CPU edges are ordered by the library; on a GPU by PyTorch's stable sort, on the device.
-Both give the same graph. A result is the list of the arrays of `gnograd.graph_arrays.GraphArrays`.
+Both give the same graph. A result is the list of the arrays of
+`gnograd.notation.graph_arrays.GraphArrays`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import gnograd.graph
+import gnograd.graphs.graph
 from gnograd.torch.batches import register_loop
 from gnograd.torch.eager import is_eager
 from gnograd.torch.searches import unknown_size
@@ -79,7 +80,7 @@ def _from_edges(
 ) -> list[Tensor]:
     if edge_index.device.type == "cpu":
         src, dst = edge_index.numpy()
-        made = gnograd.graph.Graph.from_edges(src, dst, n_src, n_dst, self_loops=self_loops)
+        made = gnograd.graphs.graph.Graph.from_edges(src, dst, n_src, n_dst, self_loops=self_loops)
         arrays = made.arrays
         if arrays.edge_ids is None:  # results of custom operators have one form
             places, edges = np.arange(made.n_edges), arrays.src_edges.copy()
@@ -126,7 +127,7 @@ def _from_csc(offsets: Tensor, indices: Tensor, n_src: int, room: bool = False) 
     if offsets.device.type == "cpu":
         n_edges = len(indices)
         first = indices.numpy()[: offsets[-1]] if room else indices.numpy()
-        made = gnograd.graph.Graph(offsets.numpy(), first, n_src)
+        made = gnograd.graphs.graph.Graph(offsets.numpy(), first, n_src)
         if made.n_edges < n_edges:
             made = made.pad(n_edges)
         return [torch.from_numpy(x) for x in made.arrays if x is not None]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 from torch import Tensor
 
-from gnograd.keywords import named_now
+from gnograd.notation.keywords import named_now
 from gnograd.torch.searches import Pointer, items_of_batch, nearest_of, neighbors_of
 
 __all__ = ["GraphOfPoints"]

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from gnograd.aggregation import AGGREGATIONS
-from gnograd.gno import gno
-from gnograd.static import choice
+from gnograd.notation.static import choice
+from gnograd.operators.aggregation import AGGREGATIONS
+from gnograd.operators.gno import gno
 from gnograd.torch import functional
 from gnograd.torch.edges import Edges, graph_of
 from gnograd.torch.graph import AnyGraph

@@ -25,8 +25,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-import gnograd.graph
-from gnograd.graph_in_parts import GraphInParts
+import gnograd.graphs.graph
+from gnograd.graphs.in_parts import GraphInParts
 from gnograd.torch import functional
 from gnograd.torch.eager import in_transform
 from gnograd.torch.edges import Edges, graph_of
@@ -45,7 +45,7 @@ _AGGREGATIONS = ("sum", "mean")
 def graph_between(nfeat: Tensor | tuple[Tensor, Tensor], given: MeshGraph) -> AnyGraph:
     """Graph between these nodes, from any form of edges that a block takes."""
     src, dst = (nfeat, nfeat) if isinstance(nfeat, Tensor) else nfeat
-    if not isinstance(given, Tensor | Graph | gnograd.graph.Graph | GraphInParts):
+    if not isinstance(given, Tensor | Graph | gnograd.graphs.graph.Graph | GraphInParts):
         types = getattr(given, "edge_types", None)
         of_edges = given[types[0]] if types else given
         index = getattr(of_edges, "edge_index", None)

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from gnograd.moments import NeighborhoodMoments, positions_of_destinations, unpack_moments
+from gnograd.operators.moments import NeighborhoodMoments, positions_of_destinations, unpack_moments
 from gnograd.torch import functional
 from gnograd.torch.graph import AnyGraph, Graph
 

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnograd.neighbors import knn, neighbors
-from gnograd.neighbors_arguments import checked_items, items_of
-from gnograd.neighbors_gpu import MOST_AXES
+from gnograd.neighbors.arguments import checked_items, items_of
+from gnograd.neighbors.gpu import MOST_AXES
+from gnograd.neighbors.search import knn, neighbors
 from gnograd.torch.arrays import as_arrays
 from gnograd.torch.batches import register_loop
 from gnograd.torch.eager import in_transform, is_eager

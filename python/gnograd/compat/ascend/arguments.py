@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gnograd import shapes
 from gnograd.backends import cpu
 from gnograd.compat.ascend.errors import InvalidParameterError, NullPointerError
 from gnograd.compat.ascend.library import Library, library_of
-from gnograd.operator import Array
-from gnograd.static import AT_LEAST_1, exact_integers, integer
+from gnograd.faces.operator import Array
+from gnograd.notation import shapes
+from gnograd.notation.static import AT_LEAST_1, exact_integers, integer
 
 __all__ = ["Arguments"]
 

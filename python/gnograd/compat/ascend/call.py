@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd import _core, shapes
+from gnograd import _core
 from gnograd.backends import backend_of, cpu, cuda_arrays
 from gnograd.backends.cpu import SUFFIXES, address, check_status
 from gnograd.compat.arrays import array_of
 from gnograd.compat.ascend.errors import ERRORS, InvalidParameterError, NullPointerError
-from gnograd.operator import Array
-from gnograd.static import exact_integers, integer, number
+from gnograd.faces.operator import Array
+from gnograd.notation import shapes
+from gnograd.notation.static import exact_integers, integer, number
 
 __all__ = ["KEYS", "OUT", "QUERIES", "SOFTMAX", "VALUES", "Call"]
 

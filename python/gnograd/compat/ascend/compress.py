@@ -10,8 +10,8 @@ import numpy as np
 
 from gnograd.compat.ascend.arguments import Arguments
 from gnograd.compat.ascend.pages import rows_of_tokens
-from gnograd.nsa import compressed_offsets
-from gnograd.operator import Array
+from gnograd.faces.operator import Array
+from gnograd.operators.nsa import compressed_offsets
 
 __all__ = ["npu_nsa_compress", "npu_nsa_compress_grad", "npu_nsa_compress_infer"]
 

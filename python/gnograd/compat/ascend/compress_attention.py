@@ -19,8 +19,8 @@ from gnograd.compat.ascend.arguments import Arguments
 from gnograd.compat.ascend.library import Library
 from gnograd.compat.ascend.pages import rows_of_tokens
 from gnograd.compat.ascend.select_attention import as_laid_out, paged_inputs
-from gnograd.operator import Array
-from gnograd.static import number
+from gnograd.faces.operator import Array
+from gnograd.notation.static import number
 
 __all__ = ["npu_nsa_compress_attention", "npu_nsa_compress_attention_infer"]
 

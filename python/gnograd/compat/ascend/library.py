@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import gnograd
 from gnograd.compat.arrays import array_of
-from gnograd.operator import Array
+from gnograd.faces.operator import Array
 
 __all__ = ["Library", "is_tensor", "library_of"]
 

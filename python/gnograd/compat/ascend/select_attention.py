@@ -10,8 +10,8 @@ import numpy as np
 from gnograd.compat.ascend.arguments import Arguments
 from gnograd.compat.ascend.pages import rows_of_tokens
 from gnograd.compat.ascend.selected import nsa_selected_attention, nsa_selected_attention_grad
-from gnograd.operator import Array
-from gnograd.static import number
+from gnograd.faces.operator import Array
+from gnograd.notation.static import number
 
 __all__ = [
     "npu_nsa_select_attention",

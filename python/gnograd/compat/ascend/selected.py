@@ -9,7 +9,7 @@ from typing import Any
 
 from gnograd.compat.ascend.call import KEYS, OUT, QUERIES, SOFTMAX, VALUES, Call
 from gnograd.compat.ascend.library import is_tensor
-from gnograd.operator import Array
+from gnograd.faces.operator import Array
 
 __all__ = ["nsa_selected_attention", "nsa_selected_attention_grad"]
 

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType, ModuleType
 from typing import Any, ParamSpec
 
-from gnograd import shapes
 from gnograd.backends import backend_of, cpu, cuda_arrays, memory
 from gnograd.compat.arrays import array_of
 from gnograd.compat.pylibcugraphops.graph import Csc
-from gnograd.operator import Array
+from gnograd.faces.operator import Array
+from gnograd.notation import shapes
 
 __all__ = ["Call", "function"]
 
@@ -71,7 +71,7 @@ def function(
 
 
 class Call:
-    """Checks arrays one by one, in the notation of `gnograd.shapes`, then runs a kernel.
+    """Checks arrays one by one, in the notation of `gnograd.notation.shapes`, then runs a kernel.
 
     Parameters
     ----------

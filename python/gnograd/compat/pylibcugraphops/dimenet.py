@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from gnograd.compat.arrays import on_host
 from gnograd.compat.pylibcugraphops.call import Call, function
-from gnograd.dimenet import EXCLUSIONS
-from gnograd.graph import Graph
-from gnograd.operator import Array
+from gnograd.faces.operator import Array
+from gnograd.graphs.graph import Graph
+from gnograd.operators.dimenet import EXCLUSIONS
 
 __all__ = [
     "MMAOp",

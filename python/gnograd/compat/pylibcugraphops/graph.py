@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from gnograd.backends import cuda_arrays
 from gnograd.compat.arrays import array_of, on_host
-from gnograd.graph import Graph
-from gnograd.graph_gpu import is_on_gpu
-from gnograd.operator import Array
-from gnograd.static import AT_LEAST_0, AT_LEAST_1, integer
+from gnograd.faces.operator import Array
+from gnograd.graphs.gpu import is_on_gpu
+from gnograd.graphs.graph import Graph
+from gnograd.notation.static import AT_LEAST_0, AT_LEAST_1, integer
 
 __all__ = [
     "Csc",

@@ -12,7 +12,7 @@ from gnograd.compat.pylibcugraphops.graph import (
     make_csc,
     with_types,
 )
-from gnograd.operator import Array
+from gnograd.faces.operator import Array
 
 __all__ = ["make_fg_csr", "make_fg_csr_hg", "make_mfg_csr", "make_mfg_csr_hg"]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from gnograd.compat.pylibcugraphops.call import Call, function
 from gnograd.compat.pylibcugraphops.graph import Csc
 from gnograd.compat.pylibcugraphops.operators.kinds import AggOp
-from gnograd.operator import Array
-from gnograd.static import AT_LEAST_0, integer
+from gnograd.faces.operator import Array
+from gnograd.notation.static import AT_LEAST_0, integer
 
 __all__ = [
     "agg_concat_e2n_bwd",

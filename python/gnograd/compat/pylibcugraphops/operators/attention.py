@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gnograd.compat.pylibcugraphops.call import Call
 from gnograd.compat.pylibcugraphops.operators.kinds import ActivationKind, mha_params
-from gnograd.static import AT_LEAST_1, boolean, integer, number
+from gnograd.notation.static import AT_LEAST_1, boolean, integer, number
 
 __all__ = ["SCORES", "static_arguments"]
 

@@ -22,9 +22,9 @@ from gnograd.compat.arrays import on_host
 from gnograd.compat.pylibcugraphops.call import Call, function
 from gnograd.compat.pylibcugraphops.graph import Csc
 from gnograd.compat.pylibcugraphops.operators.kinds import AggOp
-from gnograd.graph import Graph
-from gnograd.operator import Array
-from gnograd.static import boolean
+from gnograd.faces.operator import Array
+from gnograd.graphs.graph import Graph
+from gnograd.notation.static import boolean
 
 __all__ = ["agg_dmpnn_e2e_bwd", "agg_dmpnn_e2e_fwd"]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from gnograd.compat.pylibcugraphops.call import Call, function
 from gnograd.compat.pylibcugraphops.graph import Csc
-from gnograd.edge_updates import MODES
-from gnograd.operator import Array
-from gnograd.static import AT_LEAST_0, integer
+from gnograd.faces.operator import Array
+from gnograd.notation.static import AT_LEAST_0, integer
+from gnograd.operators.edge_updates import MODES
 
 __all__ = [
     "update_efeat_e2e_concat_bwd",

@@ -10,7 +10,7 @@ from gnograd.compat.pylibcugraphops.call import Call, function
 from gnograd.compat.pylibcugraphops.graph import Csc
 from gnograd.compat.pylibcugraphops.operators.attention import SCORES, static_arguments
 from gnograd.compat.pylibcugraphops.operators.kinds import mha_params
-from gnograd.operator import Array
+from gnograd.faces.operator import Array
 
 __all__ = [
     "mha_gat_n2n_bwd_bf16_bf16_bf16_fp32",

@@ -11,8 +11,8 @@ from gnograd.compat.pylibcugraphops.call import Call, function
 from gnograd.compat.pylibcugraphops.graph import Csc
 from gnograd.compat.pylibcugraphops.operators.attention import SCORES, static_arguments
 from gnograd.compat.pylibcugraphops.operators.kinds import ActivationKind, mha_params
-from gnograd.graph import Graph
-from gnograd.operator import Array
+from gnograd.faces.operator import Array
+from gnograd.graphs.graph import Graph
 
 __all__ = [
     "mha_gat_v2_n2n_bwd",

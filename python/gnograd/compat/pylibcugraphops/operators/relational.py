@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from gnograd.compat.pylibcugraphops.call import Call, function
 from gnograd.compat.pylibcugraphops.graph import HeteroCsc
-from gnograd.operator import Array
-from gnograd.relational import AGGREGATIONS
-from gnograd.static import boolean
+from gnograd.faces.operator import Array
+from gnograd.notation.static import boolean
+from gnograd.operators.relational import AGGREGATIONS
 
 __all__ = [
     "agg_hg_basis_mfg_n2n_post_bwd",

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import gnograd
-from gnograd.static import AT_LEAST_0, exact_integers, integer
+from gnograd.notation.static import AT_LEAST_0, exact_integers, integer
 from gnograd.torch.arrays import integers
 from gnograd.torch.graph import Graph
 

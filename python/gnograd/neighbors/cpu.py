@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gnograd import _core
 from gnograd.backends.cpu import address, check_status, contiguous
-from gnograd.neighbors_arguments import Search
+from gnograd.neighbors.arguments import Search
 
 __all__ = ["nearest", "within"]
 

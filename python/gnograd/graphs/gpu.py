@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from gnograd.backends import backend_of
-from gnograd.graph_arrays import GraphArrays
-from gnograd.static import LARGEST
+from gnograd.notation.graph_arrays import GraphArrays
+from gnograd.notation.static import LARGEST
 
 __all__ = [
     "from_csc", "from_edges", "is_on_gpu", "largest", "lengths", "reverse", "rows", "to_host",

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnograd.declaration import Array
-from gnograd.operator import function, operator
-from gnograd.static import AT_LEAST_0, AT_LEAST_1, Limits, exact_integers, integer, shown
+from gnograd.faces.operator import function, operator
+from gnograd.notation.declaration import Array
+from gnograd.notation.static import AT_LEAST_0, AT_LEAST_1, Limits, exact_integers, integer, shown
 
 __all__ = [
     "compress",

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnograd import graph_gpu
-from gnograd.graph_arrays import Borders, GraphArrays, GraphSizes
-from gnograd.keywords import named_now
-from gnograd.neighbors import Neighbors, knn, neighbors
-from gnograd.neighbors_arguments import shape_of
+from gnograd.graphs import gpu as graph_gpu
+from gnograd.neighbors.arguments import shape_of
+from gnograd.neighbors.search import Neighbors, knn, neighbors
+from gnograd.notation.graph_arrays import Borders, GraphArrays, GraphSizes
+from gnograd.notation.keywords import named_now
 
 __all__ = ["GraphBuilding"]
 

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, overload
 
 from numpy.typing import ArrayLike
 
-from gnograd import neighbors_cpu, neighbors_gpu
-from gnograd.keywords import named_now
-from gnograd.neighbors_arguments import Search, Wanted
-from gnograd.static import Limits, integer
+from gnograd.neighbors import cpu as neighbors_cpu
+from gnograd.neighbors import gpu as neighbors_gpu
+from gnograd.neighbors.arguments import Search, Wanted
+from gnograd.notation.keywords import named_now
+from gnograd.notation.static import Limits, integer
 
 __all__ = ["Neighbors", "knn", "neighbors"]
 

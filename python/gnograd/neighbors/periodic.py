@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnograd import neighbors_cpu, neighbors_gpu
-from gnograd.keywords import named_now
-from gnograd.neighbors_arguments import Search, length, real_numbers, shape_of
-from gnograd.static import LARGEST, boolean, shown
+from gnograd.neighbors import cpu as neighbors_cpu
+from gnograd.neighbors import gpu as neighbors_gpu
+from gnograd.neighbors.arguments import Search, length, real_numbers, shape_of
+from gnograd.notation.keywords import named_now
+from gnograd.notation.static import LARGEST, boolean, shown
 
 __all__ = ["NeighborList", "neighbor_list"]
 

@@ -67,9 +67,9 @@ class Signature(NamedTuple):
 class Declaration:
     """Shapes of an operator, and the arguments of its kernels besides arrays.
 
-    Shapes are written in the notation of `gnograd.shapes`: ``"n_edges H"``. There ``n_src``,
-    ``n_dst`` and ``n_edges`` are those of the graph, static integers are known by their names,
-    and all other sizes are read off the inputs, in their order.
+    Shapes are written in the notation of `gnograd.notation.shapes`: ``"n_edges H"``. There
+    ``n_src``, ``n_dst`` and ``n_edges`` are those of the graph, static integers are known by their
+    names, and all other sizes are read off the inputs, in their order.
 
     A condition is ``"kernel=diagonal"``, or ``"aggregation=sum|mean"`` for several values, or
     ``"dropout!=0.0"`` for all others.

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from gnograd.backends import backend_of, cpu
-from gnograd.neighbors_arguments import Search
+from gnograd.neighbors.arguments import Search
 
 __all__ = ["MOST_AXES", "check_kind", "gpu_backend", "nearest", "within"]
 

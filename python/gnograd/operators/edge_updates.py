@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from gnograd.declaration import Array
-from gnograd.graph import GraphLike
-from gnograd.operator import operator
+from gnograd.faces.operator import operator
+from gnograd.graphs.graph import GraphLike
+from gnograd.notation.declaration import Array
 
 __all__ = ["update_edges"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gnograd
-from gnograd.operator import Function
+from gnograd.faces.operator import Function
 
 __all__ = ["operators", "present"]
 

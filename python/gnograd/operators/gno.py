@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.backends.cpu import refuse_mask
-from gnograd.declaration import Array
-from gnograd.graph import GraphLike
-from gnograd.operator import operator
-from gnograd.static import AT_LEAST_0, integer, integers
+from gnograd.faces.operator import operator
+from gnograd.graphs.graph import GraphLike
+from gnograd.notation.declaration import Array
+from gnograd.notation.static import AT_LEAST_0, integer, integers
 
 __all__ = ["gno", "gno_aggregate", "gno_contract", "gno_kernel", "gno_pack", "gno_unpack"]
 

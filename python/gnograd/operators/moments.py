@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnograd.declaration import Array
-from gnograd.graph import Graph, GraphLike
-from gnograd.operator import operator
+from gnograd.faces.operator import operator
+from gnograd.graphs.graph import Graph, GraphLike
+from gnograd.notation.declaration import Array
 
 __all__ = ["NeighborhoodMoments", "neighborhood_moments", "offset_moments"]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import abc
 from types import ModuleType
 
-from gnograd.graph_arrays import GraphSizes
+from gnograd.notation.graph_arrays import GraphSizes
 
 __all__ = ["GraphInParts"]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd.gno import ACTIVATIONS, REDUCTIONS, packed
-from gnograd.graph import GraphLike
-from gnograd.operator import Array, operator
-from gnograd.static import AT_LEAST_1
+from gnograd.faces.operator import Array, operator
+from gnograd.graphs.graph import GraphLike
+from gnograd.notation.static import AT_LEAST_1
+from gnograd.operators.gno import ACTIVATIONS, REDUCTIONS, packed
 
 __all__ = ["edge_mlp", "edge_mlp_pack"]
 

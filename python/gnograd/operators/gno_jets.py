@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd.declaration import Array
-from gnograd.gno import ACTIVATIONS, KERNEL_FORMS, REDUCTIONS, check_vector, packed
-from gnograd.graph import GraphLike
-from gnograd.operator import operator
-from gnograd.static import AT_LEAST_0, AT_LEAST_1, integer, integers
+from gnograd.faces.operator import operator
+from gnograd.graphs.graph import GraphLike
+from gnograd.notation.declaration import Array
+from gnograd.notation.static import AT_LEAST_0, AT_LEAST_1, integer, integers
+from gnograd.operators.gno import ACTIVATIONS, KERNEL_FORMS, REDUCTIONS, check_vector, packed
 
 __all__ = [
     "gno_pack_layers",

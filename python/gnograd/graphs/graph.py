@@ -11,10 +11,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gnograd import _core, graph_gpu
+from gnograd import _core
 from gnograd.backends import backend_of
 from gnograd.backends.cpu import address, check_status, refuse_mask
-from gnograd.graph_arrays import (
+from gnograd.graphs import gpu as graph_gpu
+from gnograd.graphs.building import GraphBuilding
+from gnograd.graphs.checks import check_arrays
+from gnograd.graphs.in_parts import GraphInParts
+from gnograd.notation.graph_arrays import (
     Borders,
     GraphArrays,
     GraphSizes,
@@ -23,11 +27,8 @@ from gnograd.graph_arrays import (
     side_by_side,
     with_room,
 )
-from gnograd.graph_building import GraphBuilding
-from gnograd.graph_checks import check_arrays
-from gnograd.graph_in_parts import GraphInParts
-from gnograd.keywords import named_now
-from gnograd.static import AT_LEAST_0, LARGEST, integer
+from gnograd.notation.keywords import named_now
+from gnograd.notation.static import AT_LEAST_0, LARGEST, integer
 
 __all__ = ["EdgesBySource", "Graph", "GraphLike", "lend"]
 

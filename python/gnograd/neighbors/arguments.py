@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnograd.backends import cpu
-from gnograd.static import Limits, boolean, choice, exact_integers, integer, number, shown
+from gnograd.notation.static import Limits, boolean, choice, exact_integers, integer, number, shown
 
 __all__ = ["Search", "Wanted", "checked_items", "items_of", "length", "real_numbers", "shape_of"]
 

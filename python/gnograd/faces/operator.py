@@ -6,7 +6,7 @@ without a body, whose positional arguments are the (differentiable) inputs and w
 arguments are static, and by a `Declaration` of what the kernels take. Everything else is
 written once, here: checks of type, dtype, device and shape, memory for the results, and the order
 of arguments, which is the same for all kernels. Static arguments are converted by the types they
-are declared with (`gnograd.static`)::
+are declared with (`gnograd.notation.static`)::
 
     forward   arguments, inputs, outputs, saved
     vjp       arguments, cotangents, inputs, saved, gradients
@@ -25,9 +25,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-from gnograd import shapes
 from gnograd.backends import cpu
-from gnograd.call import (
+from gnograd.faces.call import (
     Array,
     Call,
     TypeOfCall,
@@ -36,13 +35,14 @@ from gnograd.call import (
     known_sizes,
     missing,
 )
-from gnograd.declaration import Declaration, Signature
-from gnograd.graph import Graph
-from gnograd.graph_arrays import GraphSizes
-from gnograd.graph_in_parts import GraphInParts
-from gnograd.recent import Recent, key_of
-from gnograd.shapes import Shape
-from gnograd.static import Limits, converter, shown
+from gnograd.faces.recent import Recent, key_of
+from gnograd.graphs.graph import Graph
+from gnograd.graphs.in_parts import GraphInParts
+from gnograd.notation import shapes
+from gnograd.notation.declaration import Declaration, Signature
+from gnograd.notation.graph_arrays import GraphSizes
+from gnograd.notation.shapes import Shape
+from gnograd.notation.static import Limits, converter, shown
 
 __all__ = ["Array", "Function", "Operator", "function", "operator", "spread"]
 

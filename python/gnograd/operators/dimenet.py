@@ -8,10 +8,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from gnograd.declaration import Array
-from gnograd.graph import Graph, GraphLike
-from gnograd.operator import Operator, P, R, operator
-from gnograd.static import AT_LEAST_0, Limits, integer, shown
+from gnograd.faces.operator import Operator, P, R, operator
+from gnograd.graphs.graph import Graph, GraphLike
+from gnograd.notation.declaration import Array
+from gnograd.notation.static import AT_LEAST_0, Limits, integer, shown
 
 __all__ = ["agg_edge_to_edge", "radial_basis"]
 

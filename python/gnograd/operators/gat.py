@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from gnograd.declaration import Array
-from gnograd.graph import GraphLike
-from gnograd.operator import operator
-from gnograd.static import AT_LEAST_1, Limits
+from gnograd.faces.operator import operator
+from gnograd.graphs.graph import GraphLike
+from gnograd.notation.declaration import Array
+from gnograd.notation.static import AT_LEAST_1, Limits
 
 __all__ = ["mha_gat", "mha_gat_v2", "mha_simple"]
 

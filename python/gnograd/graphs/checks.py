@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd.graph_arrays import Borders, GraphArrays
-from gnograd.static import LARGEST
+from gnograd.notation.graph_arrays import Borders, GraphArrays
+from gnograd.notation.static import LARGEST
 
 __all__ = ["check_arrays"]
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Cache of checked calls, by static arguments, dtypes and shapes.
 
-A call is checked argument by argument once (`gnograd.operator`). The results of the checks serve
-all later calls with the same static arguments, dtypes and shapes, which only need memory for their
-results and the addresses of their arrays. A graph counts by its sizes.
+A call is checked argument by argument once (`gnograd.faces.operator`). The results of the checks
+serve all later calls with the same static arguments, dtypes and shapes, which only need memory for
+their results and the addresses of their arrays. A graph counts by its sizes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from gnograd.graph import Graph
+from gnograd.graphs.graph import Graph
 
 __all__ = ["Recent", "key_of"]
 

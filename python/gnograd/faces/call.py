@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gnograd import shapes
 from gnograd.backends import backend_of, cpu, memory
-from gnograd.declaration import NOTHING, Signature
-from gnograd.graph import Graph
+from gnograd.graphs.graph import Graph
+from gnograd.notation import shapes
+from gnograd.notation.declaration import NOTHING, Signature
 
 __all__ = ["Array", "Call", "TypeOfCall", "check_together", "kind_of", "known_sizes", "missing"]
 

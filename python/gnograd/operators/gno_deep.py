@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from gnograd.gno import ACTIVATIONS, REDUCTIONS
-from gnograd.graph import GraphLike
-from gnograd.operator import Array, operator
-from gnograd.static import AT_LEAST_1
+from gnograd.faces.operator import Array, operator
+from gnograd.graphs.graph import GraphLike
+from gnograd.notation.static import AT_LEAST_1
+from gnograd.operators.gno import ACTIVATIONS, REDUCTIONS
 
 __all__ = ["gno_deep"]
 

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Calls of operators: every check, the four faces, and prepared calls."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Declarations of the operators, one module a family."""
