@@ -28,8 +28,7 @@ module gnograd
   use gnograd_autodiff_aggregation, only: agg_weighted, agg_simple, agg_concat
   use gnograd_autodiff_relational, only: agg_relational
   use gnograd_autodiff_edge_updates, only: update_edges
-  use gnograd_autodiff_gat, only: mha_gat, mha_gat_v2, mha_simple
-  use gnograd_autodiff_edge_softmax, only: edge_softmax
+  use gnograd_autodiff_attention, only: edge_softmax, mha_gat, mha_gat_v2, mha_simple
   use gnograd_autodiff_moments, only: offset_moments
   use gnograd_autodiff_nsa, only: selected_attention, compressed_attention, window_attention, &
     & compress

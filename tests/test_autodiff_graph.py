@@ -7,9 +7,9 @@ import pytest
 import gnograd as gg
 import gnograd.autodiff as ad
 from test_aggregation import AGGREGATIONS, concat, edges_alone, nodes_and_own, simple, weighted
+from test_attention import gat, gat_v2, gat_v2_with_edges, gat_with_edges, qkv, qkv_with_edges
 from test_edge_softmax import scores
 from test_edge_updates import parts
-from test_gat import gat, gat_v2, gat_v2_with_edges, gat_with_edges, qkv, qkv_with_edges
 from test_moments import points
 from test_relational import everything, features, types_of
 

@@ -13,8 +13,8 @@ from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
 from gnograd.compat.pylibcugraphops.operators import ActivationKind, AggOp, mha_params
 from reference import aggregation as reference
+from reference import attention as attention_reference
 from reference import derivatives
-from reference import gat as gat_reference
 
 D, DE, DO = 3, 2, 4
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
@@ -545,7 +545,7 @@ def test_gat(concat, edge_features, any_graph, rng):
     params = mha_params(H, concat, ActivationKind.LeakyReLU, 0.2)
     out, scores, grads = gat(csc(any_graph, "int32"), t, params, edge_features)
     expected, expected_grads = expected_attention(
-        gat_reference.mha_gat, any_graph, t, params, edge_features
+        attention_reference.mha_gat, any_graph, t, params, edge_features
     )
     compare(out, expected, "float32")
     for name, grad in grads.items():
@@ -563,7 +563,7 @@ def test_gat_v2(concat, edge_features, any_graph, rng):
     params = mha_params(H, concat, ActivationKind.LeakyReLU, 0.2)
     out, _, grads = gat_v2(csc(any_graph), t, params, edge_features)
     expected, expected_grads = expected_attention(
-        gat_reference.mha_gat_v2, any_graph, t, params, edge_features
+        attention_reference.mha_gat_v2, any_graph, t, params, edge_features
     )
     compare(out, expected)
     for name, grad in grads.items():
@@ -580,7 +580,7 @@ def test_activations(sequence, kind, rng):
     params = mha_params(H, True, kind, 0.3)
     out, _, grads = sequence(csc(graph), t, params, True)
     by_name, _, _ = sequence(csc(graph), t, params._replace(activation=kind.name), True)
-    formula = gat_reference.mha_gat_v2 if v2 else gat_reference.mha_gat
+    formula = attention_reference.mha_gat_v2 if v2 else attention_reference.mha_gat
     expected, expected_grads = expected_attention(formula, graph, t, params, True)
     compare(out, expected, dtype)
     np.testing.assert_array_equal(out, by_name)
@@ -596,7 +596,9 @@ def test_saturated_scores(kind, rng):
     t.x_src *= 100
     params = mha_params(H, True, kind, 0.0)
     out, _, grads = gat_v2(csc(graph), t, params, True, "float32")
-    expected, expected_grads = expected_attention(gat_reference.mha_gat_v2, graph, t, params, True)
+    expected, expected_grads = expected_attention(
+        attention_reference.mha_gat_v2, graph, t, params, True
+    )
     compare(out, expected, "float32")
     for name, grad in grads.items():
         scale = np.max(np.abs(expected_grads[name]), initial=1)

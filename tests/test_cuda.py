@@ -25,12 +25,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 import gnograd as gg
 import test_aggregation
 import test_ascend
+import test_attention
 import test_compat
 import test_dimenet
 import test_edge_mlp
 import test_edge_softmax
 import test_edge_updates
-import test_gat
 import test_gno
 import test_gno_deep
 import test_gno_jets
@@ -56,11 +56,11 @@ if GPUS:
     from gnograd.backends import cuda
 
 CASES = (
-    test_aggregation.MANY + test_gat.MANY + test_relational.MANY + test_edge_updates.MANY
+    test_aggregation.MANY + test_attention.MANY + test_relational.MANY + test_edge_updates.MANY
     + test_edge_softmax.MANY + test_moments.MANY
 )  # fmt: skip
 FEW = (
-    test_aggregation.FEW + test_gat.FEW + test_relational.FEW + test_edge_updates.FEW
+    test_aggregation.FEW + test_attention.FEW + test_relational.FEW + test_edge_updates.FEW
     + test_edge_softmax.MANY[1:]
 )  # fmt: skip
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
@@ -247,7 +247,7 @@ def test_faces(case, any_graph, rng):
 def test_types(case, name, dtype, rng):
     edges, terms = GRAPHS[name], None
     inputs, tangents, (cotangent,) = draw(case, edges, rng, numbers(dtype))
-    if case is test_gat.GAT and edges.n_edges:
+    if case is test_attention.GAT and edges.n_edges:
         terms = terms_of_gat(wide(inputs), wide(tangents), wide(cotangent), edges, 2)
     check_faces(
         case.operator, inputs, tangents, cotangent, case.arguments(edges), dtype, terms=terms
@@ -305,7 +305,7 @@ def as_taken(case, arrays, dtype):
     )
 
 
-@pytest.mark.parametrize("case", FEW + test_gat.DROPPED + test_moments.MANY[1:2], ids=str)
+@pytest.mark.parametrize("case", FEW + test_attention.DROPPED + test_moments.MANY[1:2], ids=str)
 def test_padded_graphs(case, rng):
     """Room for edges is never read, and gradients to it are 0."""
     edges = power_law(20, 100)
@@ -803,7 +803,7 @@ def test_nan_in_positions(which, dtype, rng):
 
 
 @pytest.mark.parametrize("input", range(4))
-@pytest.mark.parametrize("case", test_gat.FEW, ids=str)
+@pytest.mark.parametrize("case", test_attention.FEW, ids=str)
 def test_nan_in_graph_attention(case, input, rng):
     """A NaN makes the softmax of its row NaN, and everything that the row reaches."""
     edges = GRAPHS["power law"]

@@ -152,6 +152,14 @@ def test_radial_basis(basis):
     compare_basis(actual, basis[0][""], basis[1][""])
 
 
+def test_radial_basis_of_another_size():
+    actual = gg.radial_basis(DISTANCES, FREQUENCIES, n_spherical=3, exponent=2)
+    for result, expected in zip(
+        actual, reference.radial_basis(DISTANCES, FREQUENCIES, 3, 2), strict=True
+    ):
+        compare(result, expected, 1e-12)
+
+
 def test_radial_basis_against_many_digits():
     x = np.concatenate([np.logspace(-6, -0.7, 12), [0.4, 0.6, 0.8, 0.95, 0.999, 1 - 1e-9]])
     w = np.pi * np.arange(1, 17)

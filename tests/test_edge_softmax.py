@@ -8,7 +8,7 @@ import gnograd as gg
 from conftest import GRAPHS, Edges, power_law
 from faces import Case
 from memory import needs_linux, temporary_bytes
-from reference import edge_softmax as reference
+from reference import attention as reference
 
 
 def scores(heads):

@@ -6,8 +6,6 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
 import gnograd
 
 ROOT = Path(gnograd.__file__).parent

@@ -16,7 +16,7 @@ import calls
 import gnograd as gg
 from calls import DST, SRC
 from conftest import few
-from reference.gat import dropout_factors
+from reference.attention import dropout_factors
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")

@@ -6,7 +6,7 @@ module gnograd_nn_gat_layer
   use gnograd_core_kinds, only: dp
   use gnograd_autodiff_array, only: array_type
   use gnograd_autodiff_elementwise, only: operator(+)
-  use gnograd_autodiff_gat, only: mha_gat
+  use gnograd_autodiff_attention, only: mha_gat
   use gnograd_autodiff_linalg, only: matmul
   use gnograd_autodiff_shape, only: concatenate, reshape
   use gnograd_autodiff_tape, only: tape_type

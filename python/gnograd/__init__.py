@@ -14,11 +14,10 @@ from gnograd.loading import load
 from gnograd.neighbors.periodic import NeighborList, neighbor_list
 from gnograd.neighbors.search import Neighbors, knn, neighbors
 from gnograd.operators.aggregation import agg_concat, agg_simple, agg_weighted
+from gnograd.operators.attention import edge_softmax, mha_gat, mha_gat_v2, mha_simple
 from gnograd.operators.dimenet import agg_edge_to_edge, radial_basis
 from gnograd.operators.edge_mlp import edge_mlp, edge_mlp_pack
-from gnograd.operators.edge_softmax import edge_softmax
 from gnograd.operators.edge_updates import update_edges
-from gnograd.operators.gat import mha_gat, mha_gat_v2, mha_simple
 from gnograd.operators.gno import (
     gno,
     gno_aggregate,

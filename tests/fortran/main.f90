@@ -21,7 +21,9 @@ program main
   use test_attention, only: attention_tests
   use test_gno, only: gno_tests
   use test_elementary, only: elementary_tests
-  use test_neighborhoods, only: neighborhoods_tests
+  use test_edge_softmax, only: edge_softmax_tests
+  use test_moments, only: moments_tests
+  use test_gno_deep, only: gno_deep_tests
   use test_nsa, only: nsa_tests
   use test_traps, only: traps_tests
   implicit none
@@ -64,8 +66,11 @@ program main
   if (wanted("dimenet")) call run_suite("dimenet", dimenet_tests(), trim(only_test), n_run, &
     & n_failed)
   if (wanted("nsa")) call run_suite("nsa", nsa_tests(), trim(only_test), n_run, n_failed)
-  if (wanted("neighborhoods")) call run_suite("neighborhoods", neighborhoods_tests(), &
+  if (wanted("edge_softmax")) call run_suite("edge_softmax", edge_softmax_tests(), &
     & trim(only_test), n_run, n_failed)
+  if (wanted("moments")) call run_suite("moments", moments_tests(), trim(only_test), n_run, n_failed)
+  if (wanted("gno_deep")) call run_suite("gno_deep", gno_deep_tests(), trim(only_test), n_run, &
+    & n_failed)
   if (wanted("layers")) call run_suite("layers", layers_tests(), trim(only_test), n_run, n_failed)
   if (wanted("elementary")) call run_suite("elementary", elementary_tests(), trim(only_test), &
     & n_run, n_failed)

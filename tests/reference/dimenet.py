@@ -43,6 +43,16 @@ def sbf(x, degree, n, exponent=5):
     return envelope(x, exponent) * norm * bessel(degree, z * x) / x
 
 
+def radial_basis(x, w, n_spherical=7, exponent=5):
+    """Both results, float64; sbf has as many columns a degree as there are frequencies."""
+    x, w = [[mpmath.mpf(float(number)) for number in np.ravel(array)] for array in (x, w)]
+    columns = [(degree, n) for degree in range(n_spherical) for n in range(1, len(w) + 1)]
+    return (
+        np.array([[rbf(a, b, exponent) for b in w] for a in x], float),
+        np.array([[sbf(a, *column, exponent) for column in columns] for a in x], float),
+    )
+
+
 def differences(f, *at):
     """Value, first and second derivatives of f, all pairs, by central differences."""
     n = len(at)

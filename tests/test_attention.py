@@ -12,7 +12,7 @@ from faces import Case
 from gnograd import _core
 from gnograd.backends.cpu import address
 from memory import needs_linux, temporary_bytes
-from reference import gat as reference
+from reference import attention as reference
 
 ACTIVATIONS = sorted(reference.ACTIVATIONS)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Graph attention by its formulas, destination by destination."""
+"""Graph attention and its softmax by their formulas, destination by destination."""
 
 import numpy as np
 
@@ -90,3 +90,13 @@ def mha_simple(
     if norm_by_dim:
         scores = scores / np.sqrt(scores.real.dtype.type(heads[1]))
     return _attend(scores, values.reshape(-1, *heads), dst, n_dst, concat_heads, dropout, seed)
+
+
+def edge_softmax(s, src, dst, n_dst):
+    out = np.zeros_like(s)
+    for i in range(n_dst):
+        rows = np.flatnonzero(dst == i)
+        if rows.size:
+            weight = np.exp(s[rows] - np.real(s[rows]).max(axis=0))
+            out[rows] = weight / weight.sum(axis=0)
+    return out

@@ -1,0 +1,326 @@
+! SPDX-License-Identifier: MIT
+
+!> gno_deep: values against the formula edge by edge, derivatives against differences and each other,
+!> the tape against the kernels, refusals.
+module test_gno_deep
+  use gnograd, only: gno_deep, array_type, reshape, act_gelu, act_silu, act_tanh, act_names, &
+    & reduce_sum, reduce_mean, reduce_names, graph_type, error_type, dp, sp, int64
+  use gnograd_kernels, only: gno_deep_forward, gno_deep_vjp, gno_deep_jvp, gno_deep_hvp
+  use faces, only: operator_type, check_faces, check_tape, close, numbers
+  use testing, only: test_type, check, check_refused
+  implicit none
+  private
+  public :: gno_deep_tests
+
+  integer, parameter :: f = 3, n_src = 7, n_dst = 4, n_edges = 41, n_cases = 12
+
+  type, extends(operator_type) :: network_operator
+    type(graph_type) :: graph
+    integer(int64), allocatable :: widths(:)
+    integer :: activation = act_tanh, reduction = reduce_sum
+    !> Functions side by side in h and in the output
+    integer :: n_functions = 1
+  contains
+    procedure :: evaluate
+    procedure :: reverse
+    procedure :: record
+  end type network_operator
+
+  !> Inputs, tangents or gradients
+  type :: arrays_type
+    real(dp), pointer, contiguous, dimension(:, :) :: h => null(), y => null(), x => null(), &
+      & c => null()
+    real(dp), pointer, contiguous, dimension(:) :: layers => null(), edge_weight => null()
+  end type arrays_type
+
+contains
+
+  function gno_deep_tests() result(tests)
+    type(test_type), allocatable :: tests(:)
+
+    tests = [ &
+      & test_type("values", test_values), &
+      & test_type("values, r32", test_single), &
+      & test_type("derivatives", test_derivatives), &
+      & test_type("tape", test_tape), &
+      & test_type("wrong shapes and codes", test_refused)]
+  end function gno_deep_tests
+
+  !> Inputs, layers, reductions and activations in several combinations.
+  subroutine choose(k, operator, x, error)
+    !> 1 to n_cases
+    integer, intent(in) :: k
+    type(network_operator), intent(out) :: operator
+    real(dp), allocatable, intent(out) :: x(:)
+    type(error_type), allocatable, intent(out) :: error
+    integer, parameter :: activations(0:2) = [act_tanh, act_gelu, act_silu]
+    integer :: before, l, n_layers, p
+    logical :: seen(3)
+
+    operator%activation = activations(mod(k/2, 3))
+    operator%reduction = merge(reduce_sum, reduce_mean, mod(k, 2) == 0)
+    operator%n_functions = 1 + mod(k, 2)
+    seen = [mod(k, 4) > 0, mod(k, 5) > 0, mod(k, 4) < 2]
+    ! the second destination has no edges
+    call operator%graph%init([1, 3, 3, 8, n_edges + 1], [(1 + mod(3*p*p, n_src), p=1, n_edges)], &
+      & n_src, error, [(1 + mod(11*p, n_edges), p=1, n_edges)])
+    if (allocated(error)) return
+    operator%widths = [5, 4, f]
+    if (mod(k, 3) == 1) operator%widths = [6, f]
+    if (mod(k, 6) == 5) operator%widths = [f]
+    n_layers = 0
+    before = sum(merge([2, 4, 3], 0, seen))
+    do l = 1, size(operator%widths)
+      n_layers = n_layers + (before + 1)*int(operator%widths(l))
+      before = int(operator%widths(l))
+    end do
+    if (mod(k, 7) == 0) operator%n_functions = 1
+    call operator%add_input(pack([operator%n_functions*f, n_src], mod(k, 7) > 0))
+    call operator%add_input(pack([2, n_src], seen(1)))
+    call operator%add_input(pack([4, n_dst], seen(2)))
+    call operator%add_input(pack([3, n_edges], seen(3)))
+    call operator%add_input([n_layers])
+    call operator%add_input(pack([n_edges], mod(k, 4) /= 0))
+    operator%n_out = operator%n_functions*f*n_dst
+    x = numbers(operator%last_of(6), k)
+  end subroutine choose
+
+  subroutine test_values(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(network_operator) :: operator
+    real(dp), allocatable, target :: x(:), y(:)
+    integer :: k
+
+    do k = 1, n_cases
+      call choose(k, operator, x, error)
+      if (allocated(error)) return
+      allocate (y(operator%n_out))
+      call operator%evaluate(x, y, error)
+      if (allocated(error)) return
+      call check(error, close(y, formula(operator, arrays(operator, x)), 1e-13_dp), &
+        & "not the formula")
+      if (allocated(error)) return
+      deallocate (y)
+    end do
+  end subroutine test_values
+
+  subroutine test_single(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(network_operator) :: operator
+    type(arrays_type) :: in
+    real(dp), allocatable, target :: x(:)
+    real(sp), allocatable :: out(:, :)
+
+    ! all inputs and two functions
+    call choose(1, operator, x, error)
+    if (allocated(error)) return
+    in = arrays(operator, x)
+    allocate (out(2*f, n_dst))
+    call gno_deep_forward(operator%graph%view(), operator%widths, operator%activation, &
+      & operator%reduction, real(in%h, sp), real(in%y, sp), real(in%x, sp), real(in%c, sp), &
+      & real(in%layers, sp), real(in%edge_weight, sp), out, error)
+    if (allocated(error)) return
+    call check(error, close(real([out], dp), formula(operator, in), 1e-5_dp), "not the formula")
+  end subroutine test_single
+
+  subroutine test_derivatives(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(network_operator) :: operator
+    real(dp), allocatable, target :: x(:)
+    integer :: k
+
+    do k = 1, n_cases
+      call choose(k, operator, x, error)
+      if (allocated(error)) return
+      call check_faces(operator, x, error)
+      if (allocated(error)) return
+    end do
+  end subroutine test_derivatives
+
+  subroutine test_tape(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(network_operator) :: operator
+    real(dp), allocatable, target :: x(:)
+    integer :: k
+
+    do k = 1, n_cases
+      call choose(k, operator, x, error)
+      if (allocated(error)) return
+      call check_tape(operator, x, error)
+      if (allocated(error)) return
+    end do
+  end subroutine test_tape
+
+  subroutine test_refused(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: refused
+    type(network_operator) :: operator
+    type(arrays_type) :: in
+    real(dp), allocatable, target :: x(:)
+    real(dp) :: out(2*f, n_dst)
+
+    call choose(1, operator, x, error)
+    if (allocated(error)) return
+    in = arrays(operator, x)
+    out = 7
+    in%x => in%x(:, :3)
+    call forward(operator%widths, operator%activation)
+    call check_refused(error, refused, "gno_deep: x has shape 4 3, needs 4 4")
+    in = arrays(operator, x)
+    call forward(operator%widths, 17)
+    call check_refused(error, refused, "gno_deep: unknown activation")
+    call forward([6_int64, 4_int64], operator%activation)
+    call check_refused(error, refused, "gno_deep: ")
+    call check(error, all(out == 7), "results changed in spite of an error")
+
+  contains
+
+    subroutine forward(widths, activation)
+      integer(int64), intent(in), contiguous :: widths(:)
+      integer, intent(in) :: activation
+
+      call gno_deep_forward(operator%graph%view(), widths, activation, operator%reduction, in%h, &
+        & in%y, in%x, in%c, in%layers, in%edge_weight, out, refused)
+    end subroutine forward
+
+  end subroutine test_refused
+
+  ! ---- the operator ----
+
+  function arrays(operator, x, mask) result(views)
+    class(network_operator), intent(in) :: operator
+    real(dp), intent(in), contiguous, target :: x(:)
+    logical, intent(in), optional :: mask(:)
+    type(arrays_type) :: views
+
+    call operator%view(1, x, views%h, mask)
+    call operator%view(2, x, views%y, mask)
+    call operator%view(3, x, views%x, mask)
+    call operator%view(4, x, views%c, mask)
+    call operator%view(5, x, views%layers, mask)
+    call operator%view(6, x, views%edge_weight, mask)
+  end function arrays
+
+  subroutine evaluate(self, x, y, error, t)
+    class(network_operator), intent(in) :: self
+    real(dp), intent(in), contiguous, target :: x(:)
+    real(dp), intent(out), contiguous, target :: y(:)
+    type(error_type), allocatable, intent(out) :: error
+    real(dp), intent(in), contiguous, target, optional :: t(:)
+    type(arrays_type) :: in, tan
+    real(dp), pointer, contiguous :: out(:, :)
+
+    in = arrays(self, x)
+    out(1:self%n_functions*f, 1:n_dst) => y
+    if (present(t)) then
+      tan = arrays(self, t, self%moving)
+      call gno_deep_jvp(self%graph%view(), self%widths, self%activation, self%reduction, in%h, &
+        & in%y, in%x, in%c, in%layers, in%edge_weight, tan%h, tan%y, tan%x, tan%c, tan%layers, &
+        & tan%edge_weight, out, error)
+    else
+      call gno_deep_forward(self%graph%view(), self%widths, self%activation, self%reduction, &
+        & in%h, in%y, in%x, in%c, in%layers, in%edge_weight, out, error)
+    end if
+  end subroutine evaluate
+
+  subroutine reverse(self, c, x, g, error, t)
+    class(network_operator), intent(in) :: self
+    real(dp), intent(in), contiguous, target :: c(:), x(:)
+    real(dp), intent(inout), contiguous, target :: g(:)
+    type(error_type), allocatable, intent(out) :: error
+    real(dp), intent(in), contiguous, target, optional :: t(:)
+    type(arrays_type) :: in, tan, grad
+    real(dp), pointer, contiguous :: cotangent(:, :)
+
+    in = arrays(self, x)
+    cotangent(1:self%n_functions*f, 1:n_dst) => c
+    grad = arrays(self, g, self%wanted)
+    if (present(t)) then
+      tan = arrays(self, t, self%moving)
+      call gno_deep_hvp(self%graph%view(), self%widths, self%activation, self%reduction, &
+        & cotangent, in%h, in%y, in%x, in%c, in%layers, in%edge_weight, tan%h, tan%y, tan%x, &
+        & tan%c, tan%layers, tan%edge_weight, grad%h, grad%y, grad%x, grad%c, grad%layers, &
+        & grad%edge_weight, error)
+    else
+      call gno_deep_vjp(self%graph%view(), self%widths, self%activation, self%reduction, &
+        & cotangent, in%h, in%y, in%x, in%c, in%layers, in%edge_weight, grad%h, grad%y, grad%x, &
+        & grad%c, grad%layers, grad%edge_weight, error)
+    end if
+  end subroutine reverse
+
+  subroutine record(self, x, y)
+    class(network_operator), intent(in) :: self
+    type(array_type), intent(in) :: x(:)
+    type(array_type), intent(out) :: y
+
+    y = gno_deep(x(1), x(2), x(3), x(4), x(5), self%graph, int(self%widths), x(6), &
+      & act_names(self%activation), reduce_names(self%reduction))
+    y = reshape(y, [self%n_out])
+  end subroutine record
+
+  !> Output [n_functions*f*n_dst], edge by edge.
+  function formula(operator, in) result(y)
+    type(network_operator), intent(in) :: operator
+    type(arrays_type), intent(in) :: in
+    real(dp) :: y(operator%n_out), out(f, operator%n_functions, n_dst), w
+    real(dp), allocatable :: z(:), next(:)
+    integer(int64) :: e, i, j, p
+    integer :: at, function, l, n, q
+
+    out = 0
+    associate (edges => operator%graph%view())
+      do i = 0, n_dst - 1
+        do p = edges%by_dst%offsets(i), edges%by_dst%offsets(i + 1) - 1
+          j = edges%by_dst%indices(p)
+          e = edges%by_dst%edge(p)
+          z = [real(dp) ::]
+          if (associated(in%y)) z = [z, in%y(:, j + 1)]
+          if (associated(in%x)) z = [z, in%x(:, i + 1)]
+          if (associated(in%c)) z = [z, in%c(:, e + 1)]
+          at = 0
+          do l = 1, size(operator%widths)
+            if (l > 1) z = activate(operator%activation, z)
+            n = int(operator%widths(l))
+            ! a loop: gfortran 12 takes matmul for an array of the last layer's length
+            next = in%layers(at + n*size(z) + 1:at + n*(size(z) + 1))
+            do q = 1, size(z)
+              next = next + z(q)*in%layers(at + 1:at + n)
+              at = at + n
+            end do
+            at = at + n
+            z = next
+          end do
+          w = 1
+          if (associated(in%edge_weight)) w = in%edge_weight(e + 1)
+          do function = 1, operator%n_functions
+            if (associated(in%h)) then
+              next = z*in%h((function - 1)*f + 1:function*f, j + 1)
+            else
+              next = z
+            end if
+            out(:, function, i + 1) = out(:, function, i + 1) + w*next
+          end do
+        end do
+        if (operator%reduction == reduce_mean) out(:, :, i + 1) = out(:, :, i + 1)/ &
+          & max(edges%by_dst%offsets(i + 1) - edges%by_dst%offsets(i), 1_int64)
+      end do
+    end associate
+    y = [out]
+  end function formula
+
+  pure function activate(code, x) result(y)
+    integer, intent(in) :: code
+    real(dp), intent(in) :: x(:)
+    real(dp), allocatable :: y(:)
+
+    select case (code)
+    case (act_tanh)
+      y = tanh(x)
+    case (act_gelu)
+      y = x*(1 + erf(x/sqrt(2.0_dp)))/2
+    case default
+      y = x/(1 + exp(-x))
+    end select
+  end function activate
+
+end module test_gno_deep
