@@ -100,6 +100,23 @@ def test_periodic_boxes_have_no_border(name: str, apart: bool) -> None:
     assert np.abs(model.predict(other) - model.predict(sample)).max() < 1e-5
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_positions_stay_float32_under_autocast(name: str) -> None:
+    """In bfloat16 neighbouring points would coincide."""
+    made = data(apart=name != "magno")
+    model = model_of(made, name)
+    seen = {}
+    for path, module in model.named_modules():
+        part = path.rpartition(".")[2]
+        if part in ("lift", "position", "where", "node_encoder"):
+            module.register_forward_hook(
+                lambda _, __, out, part=part: seen.update({part: out.dtype})
+            )
+    with torch.autocast("cpu", torch.bfloat16):
+        model(*batch_of(model, made))
+    assert seen and set(seen.values()) == {torch.float32}
+
+
 def test_magno_sees_the_same_on_both_sides_of_a_periodic_border() -> None:
     """Latent points of a regular periodic grid all have equal surroundings."""
     n = 24

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.models.cloud import Cloud
-from gnograd.models.network import Network, ToQueries, perceptron
+from gnograd.models.network import Network, ToQueries, at_positions, perceptron
 from gnograd.torch.ball_sparse_attention import BallSparseAttention
 from gnograd.torch.ball_tree import ball_tree_order
 from gnograd.torch.graph import Graph
@@ -75,7 +75,7 @@ class PointBSA(Network):
         """Implement `Network.forward`."""
         order = ball_tree_order(points.positions, points.item)
         x, item, n = points.positions[order], points.item[order], points.n_items
-        h: Tensor = self.lift(self._known(points, features))[order]
+        h = at_positions(self.lift, self._known(points, features))[order]
         for k, (attention, mixing) in enumerate(zip(self.attention, self.mixing, strict=True)):
             step = {"batch": item, "batch_size": n} if n > 1 else {}
             h = h + attention(self.norms[2 * k](h), x, ordered=True, **step)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from gnograd.models.cloud import Cloud, coordinate_features, grid_in
-from gnograd.models.network import Network, perceptron
+from gnograd.models.network import Network, at_positions, perceptron
 from gnograd.models.spectral import SpectralLayer
 from gnograd.torch.graph import Graph
 from gnograd.torch.layers import GNO
@@ -94,10 +94,11 @@ class PointGINO(Network):
         """Implement `Network.forward`."""
         n, targets = points.n_items, points if queries is None else queries
         grid = self.grid.repeat(n, 1)
-        lifted: Tensor = self.lift(self._known(points, features))
+        lifted = at_positions(self.lift, self._known(points, features))
         to_grid, back = graphs["encode"], graphs["decode"]
         h = self.encoder(lifted, self._edges(points.positions, grid, to_grid, self.reach), to_grid)
-        h = h + self.position(coordinate_features(self.grid, self.period)).repeat(n, 1)
+        where = at_positions(self.position, coordinate_features(self.grid, self.period))
+        h = h + where.repeat(n, 1)
         for local, spectral in zip(self.local, self.spectral, strict=True):
             rows = h.view(n, *self.shape, -1).movedim(-1, 1)
             waves = spectral(rows).movedim(1, -1).reshape(h.shape)

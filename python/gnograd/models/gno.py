@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from gnograd.models.cloud import Cloud
-from gnograd.models.network import Network, ToQueries, perceptron
+from gnograd.models.network import Network, ToQueries, at_positions, perceptron
 from gnograd.torch.graph import Graph
 from gnograd.torch.layers import GNO
 
@@ -66,7 +66,7 @@ class PointGNO(Network):
         """Implement `Network.forward`."""
         x, near = points.positions, graphs["near"]
         edges = self._edges(x, x, near, self.radius)
-        h: Tensor = self.lift(self._known(points, features))
+        h = at_positions(self.lift, self._known(points, features))
         for local, integral in zip(self.local, self.integral, strict=True):
             h = h + gelu(local(h) + integral(h, edges, near))
         if self.to_queries is not None and queries is not None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.models.cloud import Cloud, coordinate_features, grid_in, images_in
-from gnograd.models.network import Network
+from gnograd.models.network import Network, at_positions
 from gnograd.torch.graph import Graph
 from gnograd.torch.magno import MAGNOConfig, MAGNODecoder, MAGNOEncoder
 
@@ -118,7 +118,7 @@ class PointMAGNO(Network):
             near = [of_items[f"encode {s}"][k] for s in scales]
             index, around = self._around_grid(x)
             latent.append(self.encoder(around, f[index][None], self.grid, near))
-        where = self.position(coordinate_features(self.grid, self.period))
+        where = at_positions(self.position, coordinate_features(self.grid, self.period))
         tokens = self.processor(torch.cat(latent) + where)
         index, around = self._around_targets(self.grid)
         out = []
@@ -127,6 +127,6 @@ class PointMAGNO(Network):
             out.append(self.decoder(around, tokens[k : k + 1, index], x, near)[0])
         h = torch.cat(out)
         if self.skip is not None and queries is None:
-            h = h + self.skip(known)
+            h = h + at_positions(self.skip, known)
         made: Tensor = self.projection(h)
         return made

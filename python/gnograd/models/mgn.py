@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from gnograd.models.cloud import Cloud
-from gnograd.models.network import Network, ToQueries, perceptron
+from gnograd.models.network import Network, ToQueries, at_positions, perceptron
 from gnograd.torch.graph import Graph
 from gnograd.torch.mesh_graph_net import MeshGraphNet
 
@@ -69,7 +69,9 @@ class PointMeshGraphNet(Network):
         """Implement `Network.forward`."""
         x, near = points.positions, graphs["near"]
         edges = self._edges(x, x, near, self.radius)
-        h: Tensor = self.passing(self._known(points, features), edges, near)
+        net = self.passing
+        nodes = at_positions(net.node_encoder, self._known(points, features))
+        h: Tensor = net.node_decoder(net.processor(nodes, net.edge_encoder(edges), near))
         if self.to_queries is not None and queries is not None:
             h = self.to_queries(points, h, queries, graphs["queries"])
         out: Tensor = self.projection(h)

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.models.cloud import Cloud, Period, coordinate_features, edge_features
+from gnograd.torch.arrays import full_precision
 from gnograd.torch.graph import Graph
 from gnograd.torch.layers import GNO
 
-__all__ = ["Network", "ToQueries", "perceptron"]
+__all__ = ["Network", "ToQueries", "at_positions", "perceptron"]
 
 
 class Network(nn.Module):
@@ -116,9 +117,16 @@ class ToQueries(nn.Module):
     def forward(self, points: Cloud, h: Tensor, queries: Cloud, graph: Graph) -> Tensor:
         """Features at the queries, (m, width)."""
         edges = edge_features(points.positions, queries.positions, graph, self.radius, self.period)
-        where: Tensor = self.where(coordinate_features(queries.positions, self.period))
+        where = at_positions(self.where, coordinate_features(queries.positions, self.period))
         integral: Tensor = self.kernel(h, edges, graph)
         return where + integral
+
+
+def at_positions(module: nn.Module, features: Tensor) -> Tensor:
+    """Apply a module to features of positions, in float32 under `torch.autocast`, too."""
+    with full_precision(features.device):
+        out: Tensor = module(features)
+    return out
 
 
 def perceptron(*widths: int) -> nn.Sequential:
