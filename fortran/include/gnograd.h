@@ -1565,23 +1565,6 @@ int64_t gnograd_array_agg_simple(
 int64_t gnograd_array_agg_concat(
     gnograd_tape *tape, const gnograd_graph *graph, int aggregation, int64_t x, int64_t w,
     int64_t e, int64_t own);
-int64_t gnograd_array_radial_basis(
-    gnograd_tape *tape, int64_t n_spherical, int64_t exponent, int64_t x, int64_t w,
-    int64_t *others); /* [1] sbf */
-int64_t gnograd_array_agg_edge_to_edge(
-    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial,
-    int exclude, int64_t vector, int64_t rbf, int64_t embedding, int64_t weights);
-int64_t gnograd_array_edge_mlp(
-    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_layers,
-    const int64_t *widths, /* [n_layers] */
-    int activation, int layer_norm, int residual, int reduction, int outputs, int64_t e,
-    int64_t x_src, int64_t x_dst, int64_t weights, int64_t edge_weight,
-    int64_t *others);      /* [1] nodes */
-int64_t gnograd_array_edge_softmax(
-    gnograd_tape *tape, const gnograd_graph *graph, int64_t s);
-int64_t gnograd_array_update_edges(
-    gnograd_tape *tape, const gnograd_graph *graph, int mode, int64_t e, int64_t x_src,
-    int64_t x_dst);
 int64_t gnograd_array_mha_gat(
     gnograd_tape *tape, const gnograd_graph *graph, int64_t n_heads, int concat_heads,
     int activation, double negative_slope, double dropout,
@@ -1597,6 +1580,23 @@ int64_t gnograd_array_mha_simple(
     int norm_by_dim, double dropout,
     const int64_t *seed, /* [1] or null */
     int64_t q, int64_t k, int64_t v, int64_t e);
+int64_t gnograd_array_edge_softmax(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t s);
+int64_t gnograd_array_radial_basis(
+    gnograd_tape *tape, int64_t n_spherical, int64_t exponent, int64_t x, int64_t w,
+    int64_t *others); /* [1] sbf */
+int64_t gnograd_array_agg_edge_to_edge(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial,
+    int exclude, int64_t vector, int64_t rbf, int64_t embedding, int64_t weights);
+int64_t gnograd_array_edge_mlp(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_layers,
+    const int64_t *widths, /* [n_layers] */
+    int activation, int layer_norm, int residual, int reduction, int outputs, int64_t e,
+    int64_t x_src, int64_t x_dst, int64_t weights, int64_t edge_weight,
+    int64_t *others);      /* [1] nodes */
+int64_t gnograd_array_update_edges(
+    gnograd_tape *tape, const gnograd_graph *graph, int mode, int64_t e, int64_t x_src,
+    int64_t x_dst);
 int64_t gnograd_array_gno_kernel(
     gnograd_tape *tape, int activation, int64_t coords, int64_t u, int64_t b_u, int64_t v,
     int64_t b_v);
