@@ -52,7 +52,7 @@ def flags_for(nvcc: str, architectures: list[str]) -> list[str]:
 
 
 def works(nvcc: str, flags: list[str]) -> bool:
-    """Whether nvcc compiles a kernel with these flags; if not, the reason goes to stderr."""
+    """True if nvcc compiles a kernel with these flags; otherwise the reason goes to stderr."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "kernel.cu")
         source.write_text(KERNEL)

@@ -36,7 +36,7 @@ def rows_of(result: dict[str, Any]) -> Rows:
 
 
 def names_with(measured: str, rows: Rows) -> list[str]:
-    """Contestants of which something is known."""
+    """Contestants that have this number in a record."""
     return list(
         dict.fromkeys(
             name
@@ -222,7 +222,7 @@ def write(folder: Path) -> list[Path]:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Write before anything is read."""
+    """Write the pages before Sphinx reads any."""
     app.connect("builder-inited", lambda app: write(Path(app.srcdir, "benchmarks/generated")))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 

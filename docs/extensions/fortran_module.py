@@ -54,12 +54,12 @@ def split(names: str) -> list[str]:
 
 
 def shown(name: str) -> str:
-    """A name, of an operator with a link to its page."""
+    """A name; if it is an operator, with a link to its page."""
     return f":py:obj:`{name} <gnograd.{name}>`" if name in OPERATORS else f"``{name}``"
 
 
 def about(path: Path) -> str:
-    """First sentence of what a file says before its module."""
+    """First sentence of the comment before the module in a file."""
     found = re.search(r"^!> (.*(?:\n!> .*)*)", path.read_text(), re.M)
     text = found[1].replace("\n!> ", " ") if found else path.stem
     sentence = re.split(r"(?<=[.:])\s", text)[0].rstrip(".:") + "."

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Names in backquotes become links where they name something of the package.
 
-In docstrings single backquotes may hold an argument as well, so that a name that is not found is
-shown as it is; one that begins with ``gnograd.`` must be there. In pages, ``gg.gno`` or
-``gnograd.torch.GNO`` as code is a link, too, and the role ``repo`` names a file of the repository.
+In docstrings single backquotes may also hold an argument, so a name that is not found is shown
+unchanged; a name that begins with ``gnograd.`` must exist. In pages, ``gg.gno`` or
+``gnograd.torch.GNO`` as code also becomes a link, and the role ``repo`` names a file of the
+repository.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class RepositoryRole(SphinxRole):
 
 
 def unresolved(app: Sphinx, env: Any, node: Any, content: Any) -> Any:
-    """Show what may be an argument as code; find names of "See Also" in any package."""
+    """Show a possible argument as code; find names of "See Also" in any package."""
     if node.get("reftype") != "obj":
         return None
     target = node["reftarget"]
@@ -71,7 +72,7 @@ def unresolved(app: Sphinx, env: Any, node: Any, content: Any) -> Any:
 
 
 class LinkedCode(SphinxPostTransform):
-    """Code in pages that names something of the package, which it is made a link to."""
+    """Links to the reference, from code in pages that names something of the package."""
 
     default_priority = 5
     _name = re.compile(r"(\w+)((?:\.\w+)*)(?:\(\))?")
@@ -101,7 +102,7 @@ class LinkedCode(SphinxPostTransform):
 
 
 class Trimmed(SphinxPostTransform):
-    """Examples end with an empty line for the sake of doctest, which is not shown."""
+    """Examples without the empty line at their end, which only doctest needs."""
 
     default_priority = 6
 
@@ -113,7 +114,7 @@ class Trimmed(SphinxPostTransform):
 
 
 class SourceLinks(SphinxPostTransform):
-    """Some directives take an address as it is: one of a page's source leads nowhere."""
+    """Warnings of links to the source of a page, which some directives leave as they are."""
 
     default_priority = 7
     _source = re.compile(r"(?!\w+:)[^#]*\.(md|rst)(#.*)?")

@@ -52,12 +52,12 @@ def table(result: dict[str, Any]) -> str:
 
 
 def shown(numbers: Sequence[float] | None, form: str, unit: float = 1.0) -> str:
-    """A number in another unit; nothing where there is none."""
+    """A number in another unit; an empty text if there is none."""
     return form.format(numbers[0] * unit) if numbers else ""
 
 
 def draw(figure: Any, colours: Colours, result: dict[str, Any]) -> None:
-    """A point for the error of every model, a ring for that on finer points."""
+    """A point for the error of every model, a ring for its error on finer points."""
     problems = by_problem(result)
     n_rows = sum(len(records) for records in problems.values())
     figure.set_size_inches(8.4, 0.7 + 0.2 * n_rows + 0.2 * len(problems))

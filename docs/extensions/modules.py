@@ -112,7 +112,7 @@ def directive(package: str, name: str) -> str:
 
 
 def documentation(package: str, name: str) -> str:
-    """Docstring of a public name; that of a constant is the string behind its assignment."""
+    """Docstring of a public name; for a constant, the string behind its assignment."""
     value = getattr(sys.modules[package], name)
     if inspect.isclass(value) or callable(value):
         return inspect.getdoc(value) or ""
@@ -128,7 +128,7 @@ def documentation(package: str, name: str) -> str:
 
 
 def silent(package: str, name: str) -> Iterator[str]:
-    """A public name of which nothing is said, and such methods and properties of a class."""
+    """A public name, and methods and properties of a class, that have no docstring."""
     if not documentation(package, name):
         yield f"{package}.{name}"
     value = getattr(sys.modules[package], name)
@@ -174,7 +174,7 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def leaf(package: str, module: str) -> str:
-    """Name of the page of what a module defines."""
+    """Name of the page for the definitions of a module."""
     return module.removeprefix(f"{package}.").replace(".", "_")
 
 
@@ -186,7 +186,7 @@ def about(package: str) -> str:
 
 
 def listing(package: str, by_module: dict[str, list[str]]) -> str:
-    """All names with the first line of what they say."""
+    """Table of all names, with the first line of their documentation."""
     return table(
         [],
         [

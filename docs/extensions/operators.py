@@ -103,12 +103,12 @@ def family_title(op: Function[Any, Any]) -> str:
 
 
 def summary(value: Any) -> str:
-    """First line of what is said of something."""
+    """First line of a docstring."""
     return first_line(inspect.getdoc(value) or "")
 
 
 def first_line(text: str) -> str:
-    """First line without references, which a table has no place for."""
+    """First line of a text without its references, which have no place in a table."""
     return re.sub(r" \[\d+\]_", "", text.split("\n")[0])
 
 
@@ -169,7 +169,7 @@ def page(one: Facts) -> str:
 
 
 def formula(op: Function[Any, Any]) -> Iterator[str]:
-    """Equations that it computes, each on its own line."""
+    """Equations that an operator computes, each on its own line."""
     if op.name not in FORMULAS:
         LOG.warning("%s has no formula in docs/reference/formulas.toml", op.name)
     for equation in FORMULAS.get(op.name, "").split(r"\qquad"):

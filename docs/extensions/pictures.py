@@ -61,6 +61,6 @@ def draw(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Draw before anything is read."""
+    """Draw the pictures before Sphinx reads any page."""
     app.connect("builder-inited", draw)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

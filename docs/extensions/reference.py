@@ -20,7 +20,7 @@ FOLDER = "reference/generated"
 
 
 def write(app: Sphinx) -> None:
-    """Write what has changed, and remove what is no more."""
+    """Write the pages that have changed, and remove those without a source."""
     folder = Path(app.srcdir, FOLDER)
     sources = (
         operators.pages(), modules.pages(), commands.pages(), c_header.pages(),
@@ -50,7 +50,7 @@ def undocumented(app: Sphinx, env: Any) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Write before anything is read, check behind."""
+    """Write the pages before Sphinx reads any, and check names after it has."""
     app.connect("builder-inited", write)
     app.connect("env-check-consistency", undocumented)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -21,7 +21,7 @@ module gnograd_entries_status
       !> Characters that text has
       integer(c_int64_t), value :: room
       character(kind=c_char), intent(inout) :: text(*)
-      !> That of the message
+      !> Length of the message, which may exceed room
       integer(c_int64_t) :: length
     end function kept_message
   end interface

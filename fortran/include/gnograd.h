@@ -64,20 +64,20 @@ int gnograd_graph_create(
     const int64_t *edge_ids,  /* [n_edges] permutation: row of the edge table; or null */
     gnograd_graph **graph);
 
-/* The same of the edges src -> dst in any order; row p of the edge table is that of edge p. Edges from a
-   node to itself stay as they are where self_loops is negative. Else they are left out, and their rows of
-   the edge table belong to no edge; where self_loops is positive, each of the first min(n_dst, n_src)
-   nodes gets one, whose rows come behind the others. */
+/* Make a graph of the edges src -> dst in any order; row p of the edge table belongs to edge p. If
+   self_loops is negative, edges from a node to itself stay. Otherwise they are left out, and their rows of
+   the edge table belong to no edge; if self_loops is positive, each of the first min(n_dst, n_src) nodes
+   then gets one self-loop, whose row comes behind the others. */
 int gnograd_graph_from_edges(
     int64_t n_dst, int64_t n_src, int64_t n_edges, int self_loops,
     const int64_t *src,       /* [n_edges] */
     const int64_t *dst,       /* [n_edges] */
     gnograd_graph **graph);
 
-/* The same of arrays that already are in both orders: nothing is checked, copied or kept, and they must
-   stay as they are for as long as the graph is in use; a tape makes a copy. There may be room for more
-   edges than there are: edge tables have n_edges rows, while offsets end where the edges do. What lies
-   behind is never read, and derivatives to it are 0. */
+/* Make a graph of arrays that are already in both orders. Nothing is checked, copied or kept: the arrays
+   must not change while the graph is in use (a tape makes a copy). They may have room for more edges than
+   the graph has: edge tables have n_edges rows, while the last offset is the number of edges. Rows behind
+   it are never read, and derivatives to them are 0. */
 int gnograd_graph_lend(
     int64_t n_dst, int64_t n_src, int64_t n_edges,
     const int64_t *dst_offsets,   /* [n_dst+1] */
@@ -97,7 +97,7 @@ int gnograd_graph_is_ordered(const gnograd_graph *graph);
 /* Free a graph; null is ignored. Arrays made with it on a tape stay what they are. */
 void gnograd_graph_free(gnograd_graph *graph);
 
-/* Where the arrays of a graph lie, in the order of gnograd_graph_lend, as long as it is not freed. */
+/* Addresses of the arrays of a graph, in the order of gnograd_graph_lend; valid until it is freed. */
 void gnograd_graph_arrays(const gnograd_graph *graph, const void **arrays /* [7] */);
 
 /* Copy the edges ordered by destination. */
@@ -1505,7 +1505,7 @@ int64_t gnograd_array_sigmoid(gnograd_tape *tape, int64_t x);
 /* Matrices, or a matrix and a vector. */
 int64_t gnograd_array_matmul(gnograd_tape *tape, int64_t a, int64_t b);
 
-/* Of all elements, or along an axis; the norm is sqrt(sum(x**2)). */
+/* Sum, mean and norm, sqrt(sum(x**2)), over all elements or along an axis; softmax along an axis. */
 int64_t gnograd_array_sum(gnograd_tape *tape, int64_t x);
 int64_t gnograd_array_sum_axis(gnograd_tape *tape, int64_t x, int axis, int keepdims);
 int64_t gnograd_array_mean(gnograd_tape *tape, int64_t x);
@@ -1565,23 +1565,6 @@ int64_t gnograd_array_agg_simple(
 int64_t gnograd_array_agg_concat(
     gnograd_tape *tape, const gnograd_graph *graph, int aggregation, int64_t x, int64_t w,
     int64_t e, int64_t own);
-int64_t gnograd_array_radial_basis(
-    gnograd_tape *tape, int64_t n_spherical, int64_t exponent, int64_t x, int64_t w,
-    int64_t *others); /* [1] sbf */
-int64_t gnograd_array_agg_edge_to_edge(
-    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial,
-    int exclude, int64_t vector, int64_t rbf, int64_t embedding, int64_t weights);
-int64_t gnograd_array_edge_mlp(
-    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_layers,
-    const int64_t *widths, /* [n_layers] */
-    int activation, int layer_norm, int residual, int reduction, int outputs, int64_t e,
-    int64_t x_src, int64_t x_dst, int64_t weights, int64_t edge_weight,
-    int64_t *others);      /* [1] nodes */
-int64_t gnograd_array_edge_softmax(
-    gnograd_tape *tape, const gnograd_graph *graph, int64_t s);
-int64_t gnograd_array_update_edges(
-    gnograd_tape *tape, const gnograd_graph *graph, int mode, int64_t e, int64_t x_src,
-    int64_t x_dst);
 int64_t gnograd_array_mha_gat(
     gnograd_tape *tape, const gnograd_graph *graph, int64_t n_heads, int concat_heads,
     int activation, double negative_slope, double dropout,
@@ -1597,6 +1580,23 @@ int64_t gnograd_array_mha_simple(
     int norm_by_dim, double dropout,
     const int64_t *seed, /* [1] or null */
     int64_t q, int64_t k, int64_t v, int64_t e);
+int64_t gnograd_array_edge_softmax(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t s);
+int64_t gnograd_array_radial_basis(
+    gnograd_tape *tape, int64_t n_spherical, int64_t exponent, int64_t x, int64_t w,
+    int64_t *others); /* [1] sbf */
+int64_t gnograd_array_agg_edge_to_edge(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_spherical, int64_t n_radial,
+    int exclude, int64_t vector, int64_t rbf, int64_t embedding, int64_t weights);
+int64_t gnograd_array_edge_mlp(
+    gnograd_tape *tape, const gnograd_graph *graph, int64_t n_layers,
+    const int64_t *widths, /* [n_layers] */
+    int activation, int layer_norm, int residual, int reduction, int outputs, int64_t e,
+    int64_t x_src, int64_t x_dst, int64_t weights, int64_t edge_weight,
+    int64_t *others);      /* [1] nodes */
+int64_t gnograd_array_update_edges(
+    gnograd_tape *tape, const gnograd_graph *graph, int mode, int64_t e, int64_t x_src,
+    int64_t x_dst);
 int64_t gnograd_array_gno_kernel(
     gnograd_tape *tape, int activation, int64_t coords, int64_t u, int64_t b_u, int64_t v,
     int64_t b_v);

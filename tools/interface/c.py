@@ -53,7 +53,7 @@ def _extents(dims: Sequence[str]) -> str:
 
 
 def unread(op: Operator, backend: str) -> str:
-    """A comment on what vjp takes and does not read, empty where it reads all that is saved."""
+    """A comment that names saved arrays vjp does not read; empty if it reads all."""
     parts = []
     for where, names in op.unread.items():
         words = [word for word in where.split() if word != backend]
@@ -101,8 +101,8 @@ def function(head: str, parameters: Sequence[tuple[str, str]], width: int = WIDT
 def fill(template: Path, target: Path, sections: dict[str, str], check: bool) -> bool:
     """Write a header from its template, in which a line ``@name@`` stands for a section.
 
-    With `check` nothing is written; whether the header was as it should be is the result. Every
-    section has its line, and no line is without.
+    With `check` nothing is written. The result is True if the header was up to date. Every section
+    must have its line, and every line its section.
     """
     places = [
         (line, line[1:-1] if line.startswith("@") and line.endswith("@") else "")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Write the C interface as a Fortran module, for compilers that cannot read gfortran's modules.
 
-Its source is plain Fortran 2018, interfaces and constants alone, and is compiled with the program.
+The module is plain Fortran 2018, only interfaces and constants, and is compiled with the program.
 
 usage: c_module.py HEADER OUTPUT
 """
@@ -28,7 +28,7 @@ HEAD = """! SPDX-License-Identifier: MIT
 !> The C interface of gnograd (gnograd.h) for any compiler of Fortran 2018: compile this file with
 !> the program and link the library; nothing of the compiler that built it is needed.
 !>
-!> What functions do stands in gnograd.h. Arrays have the shapes given there in C order, so axes are
+!> gnograd.h documents the functions. Arrays have the shapes given there in C order, so axes are
 !> reversed here: [n_dst, D] is (D, n_dst); rows and nodes count from 0. An array that is not
 !> present is a null pointer. Handles are type(c_ptr). Functions return 0 or one of the codes
 !> GNOGRAD_*.

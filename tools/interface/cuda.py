@@ -6,10 +6,10 @@ usage: cuda.py header [--check]             write cuda/gnograd_cuda.h, or say th
        cuda.py entries SOURCE.cu TARGET     the C functions of the operators of a source
        cuda.py prototypes TARGET            all of them as text, for gnograd_cuda_prototypes
 
-What stands around the operators, and which types each has, is in cuda/gnograd_cuda.h.in: there a
-line ``@operator f32 f64@`` stands for all functions of an operator. A source defines the operators
-whose class template it has: agg_weighted is AggWeighted (cuda/device/call.cuh says of what form).
-The other two files are written into the build folder.
+cuda/gnograd_cuda.h.in has the rest of the header, and the types of each operator: a line
+``@operator f32 f64@`` stands for all functions of an operator. A source defines the operators whose
+class template it has: agg_weighted is AggWeighted (cuda/device/call.cuh describes the form).
+Entries and prototypes are written into the build folder.
 """
 
 from __future__ import annotations
@@ -387,7 +387,7 @@ double *vectors,  /* [offsets[n], d] */
         ),
     ),
 )
-"""Functions that Python calls and does not declare as operators."""
+"""Functions that Python calls but does not declare as operators."""
 
 
 def classes() -> dict[str, Class]:
@@ -403,7 +403,7 @@ def types_of() -> dict[str, list[str]]:
 
 
 def functions(operator: Class, type_: str) -> Iterable[tuple[Face, bool, str, list[Parameter]]]:
-    """Face, whether it only counts, name and parameters of the C functions for a type."""
+    """C functions for a type: face, True if it only counts bytes, name and parameters."""
     for face in operator.faces:
         stem = f"gnograd_cuda_{operator.name}_{face.name}"
         arrays = [parameter for group in face.groups for parameter in group]
@@ -455,7 +455,7 @@ def define(operator: Class, type_: str) -> str:
 
 
 def _wrap(head: str, items: Sequence[str], end: str) -> str:
-    """A list over as many lines as it needs; no line ends within an item."""
+    """A list over as many lines as it needs; line breaks stand between items only."""
     text = head + ", ".join(item.replace(" ", "\0") for item in items) + end
     indent = " " * (len(head) - len(head.lstrip()) + 4)
     wrapped = textwrap.fill(text, c.WIDTH, subsequent_indent=indent, break_long_words=False)

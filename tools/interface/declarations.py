@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The operators that python/gnograd declares, as those who write C and Fortran need them.
+"""The operators that python/gnograd declares, in the form that the writers of C and Fortran need.
 
 The declarations are read as text: neither the package nor NumPy is imported, so that this works
-before anything is built. What an operator's modules define before their functions (shapes, choices,
-limits) is evaluated, the functions' signatures are taken from the syntax tree.
+before anything is built. Constants that a module defines before its functions (shapes, choices,
+limits) are evaluated; the functions' signatures are taken from the syntax tree.
 
 usage: declarations.py     print the families
 """

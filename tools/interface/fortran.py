@@ -29,9 +29,9 @@ def family(name: str) -> list[Operator]:
 
 
 def kernels(wanted: Iterable[Operator]) -> list[str]:
-    """Use statements of their kernels, by the modules that the module gnograd_kernels names.
+    """Use statements of the operators' kernels, from the modules that gnograd_kernels names.
 
-    Of that module itself gfortran would write everything into every module file.
+    Using gnograd_kernels itself would make gfortran write all of it into every module file.
     """
     folder = Path(__file__).resolve().parents[2] / "fortran" / "kernels"
     text = re.sub(r"&\s*&?", "", (folder / "kernels.f90").read_text())
@@ -116,7 +116,7 @@ def kernel_arguments(op: Operator, arrays: Iterable[Array]) -> str:
 
 
 def free_sizes(op: Operator) -> list[str]:
-    """Sizes that neither the arguments nor the graph tell, but the Fortran `<family>_sizes`."""
+    """Sizes that come from the Fortran `<family>_sizes`, not from arguments or the graph."""
     known = {*op.arguments, *GRAPH_SIZES}
     found: dict[str, None] = {}
     for array in [*op.inputs, *op.outputs]:
@@ -148,8 +148,8 @@ def condition(op: Operator, text: str) -> str:
 def _extents(op: Operator, array: Array) -> str:
     """Extents in Fortran's order.
 
-    Where an array has fewer axes under some condition, 1 stands behind the first for each that is
-    missing.
+    If an array has fewer axes under some condition, a 1 behind the first extent stands for each
+    missing one.
     """
     extents = [expression(op, dim) for dim in reversed(array.dims)]
     for when, dims in array.otherwise.items():
@@ -356,7 +356,7 @@ def _fit_static(op: Operator, array: Array, known: set[str]) -> list[str]:
 def _learned(
     op: Operator, dims: Sequence[str], extents: Sequence[str], known: set[str]
 ) -> list[str]:
-    """A size that is still unknown is told by an extent."""
+    """Statements that find a size still unknown from an extent."""
     lines = []
     for dim, extent in zip(dims, extents, strict=False):
         unknown = [name for name in names_in(dim) if name not in known]
@@ -373,7 +373,7 @@ def _indented(lines: Iterable[str]) -> list[str]:
 
 
 def counts(op: Operator) -> list[str]:
-    """Items of what forward saves besides outputs; 0 where it does not."""
+    """Numbers of items that forward saves besides outputs; 0 where it saves none."""
     found = []
     for array in op.own_saved:
         n = "*".join(f"({expression(op, dim, 'graph')})" for dim in array.dims)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Write fortran/include/gnograd.h: the operators into what gnograd.h.in says of them.
+"""Write fortran/include/gnograd.h: gnograd.h.in with the declarations of the operators.
 
 usage: header.py [--check]
 """
