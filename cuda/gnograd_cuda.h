@@ -58,12 +58,12 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_error_string(int status);
 GNOGRAD_CUDA_API int gnograd_cuda_device_count(int *n);
 GNOGRAD_CUDA_API int gnograd_cuda_device_name(int device, int64_t length,
                                               char *name /* [length] */);
-/* 0 if the kernels run on a device, or the reason why they do not. */
+/* Whether the kernels run on a device: 0, or the reason why they do not. */
 GNOGRAD_CUDA_API int gnograd_cuda_device_usable(int device);
 
 /* The device that memory lies on; the current one for memory that CUDA does not know. */
 GNOGRAD_CUDA_API int gnograd_cuda_device_of(const void *memory, int *device);
-/* The device on which the calling thread allocates and launches, and a call that changes it. */
+/* What the calling thread allocates and launches on. */
 GNOGRAD_CUDA_API int gnograd_cuda_current_device(int *device);
 GNOGRAD_CUDA_API int gnograd_cuda_use_device(int device);
 
@@ -78,7 +78,7 @@ GNOGRAD_CUDA_API int gnograd_cuda_release(void *memory);
 /* Between host and device, or on the device. From or to pageable host memory this waits. */
 GNOGRAD_CUDA_API int gnograd_cuda_copy(void *to, const void *from, size_t bytes, void *stream);
 GNOGRAD_CUDA_API int gnograd_cuda_synchronize(void *stream);
-/* Make later work on `stream` wait for the work that is on `other`, a stream of this device. */
+/* What is put on `stream` from now on comes after what is on `other`, a stream of this device. */
 GNOGRAD_CUDA_API int gnograd_cuda_wait(void *stream, void *other, int device);
 
 enum gnograd_cuda_type {
@@ -4046,7 +4046,7 @@ GNOGRAD_CUDA_API int gnograd_cuda_neighbors_fill_f64(
     const int32_t *starts, const double *grid, const int32_t *found, const int64_t *offsets,
     int32_t *indices, void *workspace, size_t workspace_bytes, void *stream);
 
-/* Selection, from neighbours that were found, of those within a smaller radius, in the same order:
+/* Of neighbours that were found, those within a smaller radius, in the order that they are in:
  * nearer_neighbors_count, which leaves a bit for each in `marks`, then nearer_neighbors_fill. */
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_count_workspace_bytes_f32(

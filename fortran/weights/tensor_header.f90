@@ -125,7 +125,7 @@ contains
       flaw = "is no name for an array: in files the texts have it"
     else
       flaw = flaw_of_text(name)
-      if (flaw /= "") flaw = "is no name for an array: "//flaw
+      if (flaw /= "") flaw = "is no name for an array: "//trim(flaw)
     end if
   end function flaw_of_name
 

@@ -14,7 +14,7 @@ are declared with (`gnograd.notation.static`)::
     hvp       arguments, cotangents, inputs, tangents, gradient tangents
 
 The checks of a call on a CPU hold for all calls with the same static arguments, dtypes and shapes,
-so what they have found out is kept for these (`gnograd.recent`).
+so what they have found out is kept for these (`gnograd.faces.recent`).
 """
 
 from __future__ import annotations
