@@ -447,7 +447,9 @@ def graphs_to_store():
 def test_damaged_graphs_are_refused(name):
     """Kernels trust a graph, so one number that a file has changed is found when it is read."""
     graph = graphs_to_store()[name]
-    of_numpy = gg.graph.lend(GraphArrays(*(x if x is None else x.numpy() for x in graph.arrays)))
+    of_numpy = gg.graphs.graph.lend(
+        GraphArrays(*(x if x is None else x.numpy() for x in graph.arrays))
+    )
     for whole in (stored(graph), pickle.loads(pickle.dumps(of_numpy)), copy.deepcopy(graph)):
         same(whole, graph)
     n = int(graph.offsets[-1])
@@ -463,7 +465,7 @@ def test_damaged_graphs_are_refused(name):
                 arrays = graph.arrays._replace(**{label: wrong})
                 with pytest.raises(ValueError, match=r"graph: .*(indices|offsets|edge|positions)"):
                     stored(gt.Graph(arrays, graph.borders))
-                plain = gg.graph.lend(
+                plain = gg.graphs.graph.lend(
                     GraphArrays(*(x if x is None else x.numpy() for x in arrays)),
                     ((0,), (0,), (0,)),
                 )
