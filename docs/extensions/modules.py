@@ -37,7 +37,10 @@ PUBLIC = {
 }
 """Packages whose ``__all__`` is public, and the titles of their pages."""
 
-INTERNAL = {"gnograd.backends", "gnograd.cli"}
+INTERNAL = {
+    "gnograd.backends", "gnograd.cli", "gnograd.faces", "gnograd.graphs", "gnograd.neighbors",
+    "gnograd.notation", "gnograd.operators",
+}  # fmt: skip
 """Packages that are not public."""
 OPERATORS = "/reference/generated/operators/index"
 FOREIGN = "Module, tuple, dict, int, Exception, Enum, ReprEnum, object"
