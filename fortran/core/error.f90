@@ -85,14 +85,6 @@ contains
     call fail(error, code_value, trim(text))
   end subroutine check_range
 
-  !> A number for a message.
-  pure function text(number) result(string)
-    integer(int64), intent(in) :: number
-    character(len=text_length(number)) :: string
-
-    write (string, "(i0)") number
-  end function text
-
   !> Length of text(number).
   elemental function text_length(number) result(length)
     integer(int64), intent(in) :: number
@@ -106,5 +98,13 @@ contains
       rest = rest/10
     end do
   end function text_length
+
+  !> A number for a message.
+  pure function text(number) result(string)
+    integer(int64), intent(in) :: number
+    character(len=text_length(number)) :: string
+
+    write (string, "(i0)") number
+  end function text
 
 end module gnograd_core_error

@@ -11,12 +11,11 @@ from values import disguised, same, tupled
 from faces import inner, like
 from reference import (
     aggregation,
+    attention,
     derivatives,
     dimenet,
     edge_mlp,
-    edge_softmax,
     edge_updates,
-    gat,
     gno,
     gno_deep,
     gno_jets,
@@ -35,8 +34,7 @@ ON_GRAPHS = {
         aggregation: ("agg_weighted", "agg_simple", "agg_concat"),
         relational: ("agg_relational",),
         edge_updates: ("update_edges",),
-        gat: ("mha_gat", "mha_gat_v2", "mha_simple"),
-        edge_softmax: ("edge_softmax",),
+        attention: ("edge_softmax", "mha_gat", "mha_gat_v2", "mha_simple"),
         moments: ("offset_moments",),
         dimenet: ("agg_edge_to_edge",),
     }.items()
