@@ -11,7 +11,7 @@ module test_edge_mlp
   use testing, only: test_type, check, check_refused
   implicit none
   private
-  public :: edge_mlp_tests
+  public :: edge_mlp_tests, apply_layers
 
   integer, parameter :: f = 3, n_src = 7, n_dst = 4, n_edges = 41, n_cases = 12
 
@@ -376,9 +376,9 @@ contains
     type(arrays_type), intent(in) :: in
     type(outputs_type), intent(in) :: out
     real(dp) :: nodes(f, n_dst), total(n_dst), mean, w
-    real(dp), allocatable :: z(:), of_edge(:)
+    real(dp), allocatable :: z(:)
     integer(int64) :: e, i, j, p
-    integer :: at, l, n, q
+    integer :: at
 
     nodes = 0
     total = 0
@@ -391,19 +391,7 @@ contains
           if (associated(in%e)) z = [z, in%e(:, e + 1)]
           if (associated(in%x_src)) z = [z, in%x_src(:, j + 1)]
           if (associated(in%x_dst)) z = [z, in%x_dst(:, i + 1)]
-          at = 0
-          do l = 1, size(operator%widths)
-            if (l > 1) z = activate(operator%activation, z)
-            n = int(operator%widths(l))
-            ! a loop: gfortran 12 takes matmul for an array of the last layer's length
-            of_edge = in%weights(at + n*size(z) + 1:at + n*(size(z) + 1))
-            do q = 1, size(z)
-              of_edge = of_edge + z(q)*in%weights(at + 1:at + n)
-              at = at + n
-            end do
-            at = at + n
-            z = of_edge
-          end do
+          call apply_layers(operator%activation, operator%widths, in%weights, z, at)
           if (operator%layer_norm) then
             mean = sum(z)/f
             z = (z - mean)/sqrt(sum((z - mean)**2)/f + 1e-5_dp)
@@ -423,6 +411,34 @@ contains
     end associate
     if (operator%outputs /= outputs_edges) out%nodes = nodes
   end subroutine formula
+
+  !> Linear layers with an activation between them, for one edge.
+  pure subroutine apply_layers(activation, widths, packed, z, n_read)
+    integer, intent(in) :: activation
+    integer(int64), intent(in) :: widths(:)
+    !> Layers U_1, b_1, U_2, ..., and what may follow
+    real(dp), intent(in) :: packed(:)
+    !> Inputs of the first layer, then outputs of the last
+    real(dp), allocatable, intent(inout) :: z(:)
+    !> Numbers in the layers
+    integer, intent(out) :: n_read
+    real(dp), allocatable :: next(:)
+    integer :: l, n, q
+
+    n_read = 0
+    do l = 1, size(widths)
+      if (l > 1) z = activate(activation, z)
+      n = int(widths(l))
+      ! a loop: gfortran 12 takes matmul for an array of the last layer's length
+      next = packed(n_read + n*size(z) + 1:n_read + n*(size(z) + 1))
+      do q = 1, size(z)
+        next = next + z(q)*packed(n_read + 1:n_read + n)
+        n_read = n_read + n
+      end do
+      n_read = n_read + n
+      z = next
+    end do
+  end subroutine apply_layers
 
   pure function activate(code, x) result(y)
     integer, intent(in) :: code

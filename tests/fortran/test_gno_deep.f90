@@ -7,6 +7,7 @@ module test_gno_deep
     & reduce_sum, reduce_mean, reduce_names, graph_type, error_type, dp, sp, int64
   use gnograd_kernels, only: gno_deep_forward, gno_deep_vjp, gno_deep_jvp, gno_deep_hvp
   use faces, only: operator_type, check_faces, check_tape, close, numbers
+  use test_edge_mlp, only: apply_layers
   use testing, only: test_type, check, check_refused
   implicit none
   private
@@ -264,9 +265,9 @@ contains
     type(network_operator), intent(in) :: operator
     type(arrays_type), intent(in) :: in
     real(dp) :: y(operator%n_out), out(f, operator%n_functions, n_dst), w
-    real(dp), allocatable :: z(:), next(:)
+    real(dp), allocatable :: z(:)
     integer(int64) :: e, i, j, p
-    integer :: at, function, l, n, q
+    integer :: function, n_read
 
     out = 0
     associate (edges => operator%graph%view())
@@ -278,28 +279,16 @@ contains
           if (associated(in%y)) z = [z, in%y(:, j + 1)]
           if (associated(in%x)) z = [z, in%x(:, i + 1)]
           if (associated(in%c)) z = [z, in%c(:, e + 1)]
-          at = 0
-          do l = 1, size(operator%widths)
-            if (l > 1) z = activate(operator%activation, z)
-            n = int(operator%widths(l))
-            ! a loop: gfortran 12 takes matmul for an array of the last layer's length
-            next = in%layers(at + n*size(z) + 1:at + n*(size(z) + 1))
-            do q = 1, size(z)
-              next = next + z(q)*in%layers(at + 1:at + n)
-              at = at + n
-            end do
-            at = at + n
-            z = next
-          end do
+          call apply_layers(operator%activation, operator%widths, in%layers, z, n_read)
           w = 1
           if (associated(in%edge_weight)) w = in%edge_weight(e + 1)
           do function = 1, operator%n_functions
             if (associated(in%h)) then
-              next = z*in%h((function - 1)*f + 1:function*f, j + 1)
+              out(:, function, i + 1) = out(:, function, i + 1) + &
+                & w*z*in%h((function - 1)*f + 1:function*f, j + 1)
             else
-              next = z
+              out(:, function, i + 1) = out(:, function, i + 1) + w*z
             end if
-            out(:, function, i + 1) = out(:, function, i + 1) + w*next
           end do
         end do
         if (operator%reduction == reduce_mean) out(:, :, i + 1) = out(:, :, i + 1)/ &
@@ -308,20 +297,5 @@ contains
     end associate
     y = [out]
   end function formula
-
-  pure function activate(code, x) result(y)
-    integer, intent(in) :: code
-    real(dp), intent(in) :: x(:)
-    real(dp), allocatable :: y(:)
-
-    select case (code)
-    case (act_tanh)
-      y = tanh(x)
-    case (act_gelu)
-      y = x*(1 + erf(x/sqrt(2.0_dp)))/2
-    case default
-      y = x/(1 + exp(-x))
-    end select
-  end function activate
 
 end module test_gno_deep
