@@ -15,6 +15,7 @@ ifeq ($(shell uname -m),x86_64)
 SIMT_LIBRARY := build/simt/tests/cuda/libgnograd_cuda_simt.so
 endif
 CUDA_LIBRARY := build/cuda/cuda/libgnograd_cuda.so
+PTX_LIBRARY := build/ptx/cuda/libgnograd_cuda.so
 FUZZ ?= --seconds 240
 PYTEST := pytest -n auto --maxprocesses=4 --dist loadfile --slowest-files=20
 
@@ -27,7 +28,7 @@ PAGES ?= README.md docs tests/test_documents.py
 
 .PHONY: demo test test-all python-tests fortran-test mpi-test fortran-mpi-test consumers lint doctest docs docs-fortran bench-report \
 	gallery sanitize fuzz fuzz-asan fpm fpm-branch simt tsan simt-long \
-	ptx ptx-all cuda gpu-model gpu-day gpu-test gpu-bench clean help
+	ptx ptx-all ptx-wheel cuda gpu-model gpu-day gpu-test gpu-bench clean help
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -125,6 +126,9 @@ ptx: $(VENV)/tools ## The CUDA kernels as nvcc compiles them, executed on the ho
 ptx-all: $(VENV)/installed ## All of it: both architectures, races, lanes alone, shuffled warps, and the Python tests
 	@if python tests/cuda/ptx/usable.py; then $(MAKE) --no-print-directory ptx-all-tests; fi
 
+ptx-wheel: $(VENV)/tools ## The CUDA library whose PTX that executes, in a wheel for compute capability 9.0
+	@if python tests/cuda/ptx/usable.py; then $(MAKE) --no-print-directory ptx-library-wheel; fi
+
 gpu-model: $(VENV)/installed ## What an H100 takes at least for the kernels, by counted work: docs/gpu.md (CASES="agg* gno_64")
 	@if python tests/cuda/ptx/usable.py; then $(MAKE) --no-print-directory model; fi
 
@@ -144,12 +148,18 @@ clean: ## Remove the virtual environment and all builds
 
 # ---- the CUDA kernels; the package itself is installed without them, which is quicker ----
 
-.PHONY: ptx-tests ptx-all-tests model test-on-gpu bench-on-gpu day-on-gpu $(SIMT_LIBRARY) $(CUDA_LIBRARY)
+.PHONY: ptx-tests ptx-all-tests ptx-library-wheel model test-on-gpu bench-on-gpu day-on-gpu $(SIMT_LIBRARY) $(CUDA_LIBRARY) $(PTX_LIBRARY)
 
 PTX := build/ptx/tests/cuda/ptx
 
 ptx-tests: build/ptx/build.ninja
 	meson test -C build/ptx --suite ptx --print-errorlogs
+
+$(PTX_LIBRARY): build/ptx/build.ninja
+	ninja -C build/ptx $(@:build/ptx/%=%)
+
+ptx-library-wheel: $(PTX_LIBRARY)
+	python tools/wheel/cuda.py --cuda $(CUDA) --architectures 90 --library $<
 
 ptx-all-tests: build/ptx/build.ninja
 	meson configure build/ptx -Dptx=80,90
@@ -187,15 +197,16 @@ build/wheel/build.ninja: $(VENV)/tools
 build/simt/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
 	meson setup build/simt -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled --buildtype=debug
 
-# Warnings are errors here. An absent optional array is passed on as a null descriptor, which gfortran 12 takes for an error.
+# Warnings are errors here. Of gfortran's own making are null descriptors (an absent optional array passed on) and
+# overflows (bounds of an array that is not allocated yet, subtracted), which are not looked for.
 build/sanitize/build.ninja: $(VENV)/tools
 	tools/bootstrap.sh $(PYTHON) libopenmpi-dev openmpi-bin
 	meson setup build/sanitize -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled -Dmpi=enabled -Dmarch= \
-		--buildtype=debugoptimized --werror -Db_sanitize=address,undefined -Db_lundef=false \
-		-Dfortran_args="-fcheck=all -fno-sanitize=null -g1"
+		-Doptimization=g -Ddebug=false --werror -Db_sanitize=address,undefined -Db_lundef=false \
+		-Dfortran_args="-fcheck=all -fno-sanitize=null,signed-integer-overflow -g1"
 
 build/ptx/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
-	meson setup build/ptx -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled -Dptx=80,90
+	meson setup build/ptx -Dpython_ext=disabled -Dcuda=enabled -Dgpu_architectures=90 -Dsimt=enabled -Dptx=80,90
 
 build/mpi/build.ninja: $(VENV)/tools
 	tools/bootstrap.sh $(PYTHON) libopenmpi-dev openmpi-bin libopenblas-dev

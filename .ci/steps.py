@@ -81,10 +81,10 @@ def steps() -> list[Step]:
         Step("tsan", "make tsan-programs", "make tsan", ("simt",), "build/simt"),
         Step("sanitize", "make sanitize-programs", "make sanitize", kernels, "build/sanitize"),
         Step("ptx", "make ptx-programs", "make ptx", kernels, "build/ptx"),
-        Step("wheel-cuda", "make wheel-cuda ARCHITECTURES=90", "make gpu-test", installed),
+        Step("wheel-cuda", "make ptx-wheel", "", ("wheel", "ptx")),
         # in a fresh environment, without a network or a compiler
-        Step("wheel-test", "", f'make wheel-test {wheel} WHEEL_TEST="--versions {version()} '
-             '--whole none"', installed),
+        Step("wheel-test", "", f"{PYTHON} tools/wheel/install.py --versions {version()} --whole none",
+             installed),
         Step("mpi", "make mpi-programs", "make fortran-mpi-test", installed, "build/mpi"),
         Step("consumers", "", "make consumers", ("mpi", "wheel")),
         Step("lint", "", "make lint", installed),

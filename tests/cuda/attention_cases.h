@@ -411,9 +411,9 @@ int test_operator() {
                                       with_room(small_square(), 7),
                                       with_room(without_edges(3, 5), 4)};
   test_type<Operator, float>(graphs);
-  test_type<Operator, __half>(graphs);
   if (!short_run()) {
     test_type<Operator, double>(graphs);
+    test_type<Operator, __half>(graphs);
     test_type<Operator, __nv_bfloat16>(graphs);
   }
   Case<Operator, float>(many_nodes(), {1, 2, 2, true, 0}).test();

@@ -814,7 +814,7 @@ void test_values() {
 
 int main() {
   require_device();
-  const size_t each = short_run() ? 3 : 1;
+  const size_t each = short_run() ? 6 : 1;
   test_type<float>(each);
   test_type<double>(2 * each);
   test_type<__half>(3 * each);

@@ -360,8 +360,10 @@ void test_type() {
 int main() {
   require_device();
   test_type<float>();
-  test_type<double>();
-  test_type<__half>();
+  if (!short_run()) {
+    test_type<double>();
+    test_type<__half>();
+  }
   test_type<__nv_bfloat16>();
   return report();
 }
