@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find fortran python meson.build meson.options pyproject.toml VERSION README.md \
-	cuda/gnograd_cuda.f90 \
+	tools/interface cuda/gnograd_cuda.h.in \
 	-type f -not -path '*/__pycache__/*' -not -path 'fortran/fpm_src/*' 2>/dev/null)
 # Meson and ninja of the virtual environment come first
 export PATH := $(abspath $(BIN)):$(PATH)
@@ -26,7 +26,7 @@ export CCACHE_NOHASHDIR := 1
 export CCACHE_BASEDIR := $(CURDIR)
 PAGES ?= README.md docs tests/test_documents.py
 
-.PHONY: demo test test-all python-tests fortran-test mpi-test fortran-mpi-test consumers lint doctest docs docs-fortran bench-report \
+.PHONY: demo test test-all python-tests fortran-test mpi-test fortran-mpi-test consumers lint headers doctest docs docs-fortran bench-report \
 	gallery sanitize fuzz fuzz-asan fpm fpm-branch simt tsan simt-long \
 	ptx ptx-all ptx-wheel cuda gpu-model gpu-day gpu-test gpu-bench clean help
 
@@ -67,9 +67,16 @@ consumers: build/mpi/build.ninja $(VENV)/installed ## Programs that link an inst
 lint: $(VENV)/installed ## ruff, mypy and doc comments; make sanitize has gfortran's warnings as errors
 	ruff check python tests tools .ci benchmarks examples docs/conf.py docs/extensions docs/figures
 	ruff format --check python tests tools .ci benchmarks examples docs/conf.py docs/extensions docs/figures
+	python tools/interface/stubs.py python/gnograd
 	mypy
 	$(BIN)/python tools/prose.py
 	$(BIN)/python tools/planted_faults.py --check
+
+headers: $(VENV)/tools ## The headers, the CUDA library's interface in Fortran, and types of the operators: build/headers
+	python tools/interface/header.py build/headers/gnograd.h
+	python tools/interface/cuda.py header build/headers/gnograd_cuda.h
+	python tools/interface/cuda.py fortran build/headers/gnograd_cuda.f90
+	python tools/interface/stubs.py build/headers
 
 doctest: $(VENV)/installed ## Run the examples in docstrings and all code of the documents (PAGES="docs/start")
 	$(BIN)/pip install -q --disable-pip-version-check $$($(BIN)/python tools/requirements.py doctest)

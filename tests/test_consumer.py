@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -201,7 +202,8 @@ def test_cmake_project_with_cuda(home, tmp_path):
     (tmp_path / home).mkdir(exist_ok=True)
     shutil.copy(library, tmp_path / home / "libgnograd_cuda.so")
     shutil.copy(library, tmp_path / home)  # the name that the loader asks for
-    shutil.copy(ROOT / "cuda/gnograd_cuda.h", where / "include")
+    header = where / "include" / "gnograd_cuda.h"
+    subprocess.run([sys.executable, ROOT / "tools/interface/cuda.py", "header", header], check=True)
     (tmp_path / "version.c").write_text(
         "#include <gnograd_cuda.h>\nint main(void) { return gnograd_cuda_abi_version() < 1; }"
     )

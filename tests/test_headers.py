@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Headers and stubs are what the operators' declarations and their templates make of them."""
+"""Headers and types follow from the operators' declarations when the library is built."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import gnograd as gg
+import gnograd.autodiff as ad
 
 ROOT = Path(__file__).resolve().parents[1]
 INTERFACE = ROOT / "tools" / "interface"
@@ -19,24 +21,56 @@ FAMILY = """
 def dot(x: Array, y: Array, *, graph: GraphLike, scale: float = 1.0) -> Array:
     ...
 """
+STUBS = ["torch/functional.pyi", "jax/functional.pyi", "autodiff/operators.pyi"]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["header.py", "--check"],
-        ["cuda.py", "header", "--check"],
-        ["cuda.py", "fortran", "--check"],
-        ["stubs.py", "--check"],
-    ],
-)
-def test_what_is_written_is_current(command: list[str]) -> None:
-    """Written files are current; otherwise the message says what to run."""
-    if command[0] == "stubs.py":
-        pytest.importorskip("ruff", reason="stubs are written as ruff formats them")
-    script = [sys.executable, str(INTERFACE / command[0]), *command[1:]]
-    run = subprocess.run(script, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+def written(*command: str | Path) -> Path:
+    """The last argument, which a generator has written with nothing but the standard library."""
+    script, *arguments = command
+    subprocess.run([sys.executable, "-S", INTERFACE / script, *arguments], check=True)
+    return Path(arguments[-1])
+
+
+def test_an_installation_has_what_the_declarations_say(tmp_path: Path) -> None:
+    header = written("header.py", tmp_path / "gnograd.h")
+    assert (Path(gg.get_include()) / "gnograd.h").read_bytes() == header.read_bytes()
+    folder = written("stubs.py", tmp_path)
+    for stub in STUBS:
+        assert (Path(gg.__file__).parent / stub).read_bytes() == (folder / stub).read_bytes()
+
+
+def test_types_are_those_of_the_functions(tmp_path: Path) -> None:
+    stub = written("stubs.py", tmp_path) / "autodiff" / "operators.pyi"
+    functions = set(re.findall(r"^def (\w+)", stub.read_text(), re.MULTILINE))
+    assert functions == set(ad.operators.__all__)
+
+
+def test_fortran_has_the_functions_of_the_cuda_library(tmp_path: Path) -> None:
+    """Every function but those for 16-bit numbers, with the arguments of one abstract interface."""
+    header = written("cuda.py", "header", tmp_path / "gnograd_cuda.h").read_text()
+    module = written("cuda.py", "fortran", tmp_path / "gnograd_cuda.f90").read_text()
+    functions = re.findall(r"^GNOGRAD_CUDA_API .*?(\w+)\(", header, re.MULTILINE)
+    declared = re.findall(r"^    end function (\w+)", module, re.MULTILINE)
+    typed = {}
+    for face, names in re.findall(r"procedure\((\w+)\), bind\(C\) :: (.*(?:\n    & .*)*)", module):
+        assert face in declared
+        typed |= dict.fromkeys(re.findall(r"\w+", names), face)
+    ours = {name for name in functions if not name.endswith(("f16", "bf16"))}
+    assert ours == set(typed) | set(declared) - set(typed.values())
+    assert typed["gnograd_cuda_gno_vjp_f64"] == "gnograd_cuda_gno_vjp"
+    workspace = "gnograd_cuda_gno_{}workspace_bytes{}"
+    assert typed[workspace.format("vjp_", "_f32")] == workspace.format("", "")
+
+
+def test_no_written_file_is_in_the_repository() -> None:
+    """Files that a tool writes are in build folders; templates pass their text on."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("no repository")
+    words = r"(written|generated) by [t]ools/|do not [e]dit"
+    command = [git, "-C", ROOT, "grep", "-liE", words, "--", ".", ":!tools", ":!*.in"]
+    listed = subprocess.run(command, capture_output=True, text=True)
+    assert not listed.stdout + listed.stderr
 
 
 def test_fortran_programs_find_every_operator() -> None:
@@ -82,4 +116,4 @@ def test_a_header_without_an_operator(line, tmp_path, monkeypatch) -> None:
     template = tmp_path / "some.h.in"
     template.write_text(f"/* text */\n{line}\n")
     with pytest.raises(SystemExit, match=r"some.h.in: @do[rt]@"):
-        c.fill(template, tmp_path / "some.h", {"dot": "int dot();"}, check=False)
+        c.fill(template, {"dot": "int dot();"})

@@ -27,14 +27,6 @@ def test_first_words_of_comments(name, tmp_path):
     assert sorted(text for _, text in prose.comments(str(path))) == ["A face.", "As b.", "Of a."]
 
 
-def test_what_is_generated_has_no_comments(tmp_path):
-    """A file with a template beside it, or that names its writer, is skipped."""
-    (tmp_path / "a.h.in").touch()
-    (tmp_path / "a.h").write_text("/* Of a. */\n")
-    (tmp_path / "b.f90").write_text("! Written by tools/interface/cuda.py\n!> Of a.\n")
-    assert not [*prose.comments(str(tmp_path / "a.h")), *prose.comments(str(tmp_path / "b.f90"))]
-
-
 @pytest.mark.parametrize("text", ["Of a.", "What it is", "The same twice.", "Those of b"])
 def test_openings(text):
     assert prose.OPENINGS.match(text)

@@ -126,8 +126,9 @@ class Copy:
         shutil.copytree(self.source / "python" / "gnograd", package)
         for core in (self.build / "python").glob("_core.*.so"):
             shutil.copy(core, package)
-        shutil.copytree(self.source / "fortran" / "include", package / "include")
-        (package / "lib").mkdir()
+        for folder in ("include", "lib"):
+            (package / folder).mkdir()
+        shutil.copy(self.build / "fortran" / "include" / "gnograd.h", package / "include")
         (package / "lib" / "libgnograd.so").symlink_to(self.build / "fortran" / "libgnograd.so")
         link(self.site / "fortran", self.build / "fortran")  # an extension in a build looks there
         blas = importlib.util.find_spec("scipy_openblas32")

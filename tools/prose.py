@@ -64,10 +64,8 @@ LANGUAGES = {
 
 
 def comments(name: str) -> Iterator[Comment]:
-    """Doc comments of a file, each from its first word; none of a file that is generated."""
+    """Doc comments of a file, each from its first word."""
     source = Path(name).read_text(encoding="utf-8", errors="replace")
-    if Path(f"{name}.in").exists() or "Written by tools/" in source[:200]:
-        return
     for endings, find in LANGUAGES.items():
         if name.endswith(endings):
             for line, text in find(source):

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from operators import title
 
-HEADER = Path(__file__).resolve().parents[2] / "fortran/include/gnograd.h"
+import gnograd
+
+HEADER = Path(gnograd.get_include()) / "gnograd.h"
 SECTION = re.compile(r"^/\* ---- (?P<name>.*?) ----(?P<text>.*?)\*/\n", re.M | re.S)
 
 

@@ -72,7 +72,7 @@ class Facts:
 def all_facts() -> list[Facts]:
     """Facts of all operators, family by family."""
     fortran = (ROOT / "fortran/gnograd.f90").read_text()
-    header = (ROOT / "fortran/include/gnograd.h").read_text()
+    header = (Path(gnograd.get_include()) / "gnograd.h").read_text()
     cuda = dict(
         re.findall(r"^@(\w+) ([\w ]+)@$", (ROOT / "cuda/gnograd_cuda.h.in").read_text(), re.M)
     )

@@ -7,6 +7,7 @@ usage: expand.py           to fortran/fpm_src, which fpm.toml names
 
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -40,7 +41,8 @@ def expand_all(target: Path) -> None:
         shutil.rmtree(target)
     # the interfaces of the CUDA library, which is loaded when a program asks for a GPU
     target.mkdir(parents=True)
-    shutil.copy(root / "cuda" / "gnograd_cuda.f90", target)
+    writer = [sys.executable, interface / "cuda.py", "fortran", target / "gnograd_cuda.f90"]
+    subprocess.run(writer, check=True)
     sources = [fortran / "gnograd.f90"]
     for folder in FOLDERS:
         found = sorted((fortran / folder).rglob("*"))

@@ -98,11 +98,10 @@ def function(head: str, parameters: Sequence[tuple[str, str]], width: int = WIDT
     return "\n".join([f"{head}(", *lines])
 
 
-def fill(template: Path, target: Path, sections: dict[str, str], check: bool) -> bool:
-    """Write a header from its template, in which a line ``@name@`` stands for a section.
+def fill(template: Path, sections: dict[str, str]) -> str:
+    """A header from its template, in which a line ``@name@`` stands for a section.
 
-    With `check` nothing is written. The result is True if the header was up to date. Every section
-    must have its line, and every line its section.
+    Every section must have its line, and every line its section.
     """
     places = [
         (line, line[1:-1] if line.startswith("@") and line.endswith("@") else "")
@@ -112,9 +111,11 @@ def fill(template: Path, target: Path, sections: dict[str, str], check: bool) ->
     for name in sorted(sections.keys() ^ named):
         what = "there is no such operator" if name in named else "the line is missing"
         raise SystemExit(f"{template.name}: @{name}@: {what}")
-    text = "\n".join(sections.get(name, line) for line, name in places) + "\n"
-    if target.exists() and target.read_text() == text:
-        return True
-    if not check:
+    return "\n".join(sections.get(name, line) for line, name in places) + "\n"
+
+
+def write(target: Path, text: str) -> None:
+    """Write a file; one that has this text is not touched, so that nothing is compiled again."""
+    if not target.exists() or target.read_text() != text:
+        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
-    return False

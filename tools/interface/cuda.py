@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The C interface of the CUDA kernels, from the operators' declarations.
 
-usage: cuda.py header [--check]             write cuda/gnograd_cuda.h, or say that it is stale
-       cuda.py fortran [--check]            write cuda/gnograd_cuda.f90, the header in Fortran
+usage: cuda.py header TARGET                gnograd_cuda.h
+       cuda.py fortran TARGET               gnograd_cuda.f90, the header in Fortran
        cuda.py entries SOURCE.cu TARGET     the C functions of the operators of a source
        cuda.py prototypes TARGET            all of them as text, for gnograd_cuda_prototypes
 
 cuda/gnograd_cuda.h.in has the rest of the header, and the types of each operator: a line
 ``@operator f32 f64@`` stands for all functions of an operator. A source defines the operators whose
 class template it has: agg_weighted is AggWeighted (cuda/device/call.cuh describes the form).
-Entries and prototypes are written into the build folder.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ from pathlib import Path
 import c
 from declarations import Array, Operator, read_operators
 
-CUDA = Path(__file__).resolve().parents[2] / "cuda"
-HEADER = CUDA / "gnograd_cuda.h"
-MODULE = CUDA / "gnograd_cuda.f90"
-TEMPLATE = CUDA / "gnograd_cuda.h.in"
+TEMPLATE = Path(__file__).resolve().parents[2] / "cuda" / "gnograd_cuda.h.in"
 TYPES = {
     "f32": "float", "f64": "double", "f16": "__half", "bf16": "__nv_bfloat16", "i32": "int32_t",
     "i64": "int64_t",
@@ -471,23 +467,23 @@ def write_entries(source: Path, target: Path) -> None:
     if missing or not found:
         raise SystemExit(f"{source}: no line for {missing or 'any operator'} in {TEMPLATE}")
     text = [define(operator, type_) for operator in found for type_ in types[operator.name]]
-    whole = "\n".join(["using namespace gnograd;", *text]) + "\n"
-    # what is not touched needs no compilation
-    if not target.exists() or target.read_text() != whole:
-        target.write_text(whole)
+    c.write(target, "\n".join(["using namespace gnograd;", *text]) + "\n")
 
 
-def write_header(check: bool) -> None:
-    """The header, or whether it is stale."""
+def header() -> str:
+    """The header."""
     operators = classes()
     sections = {
         f"{name} {' '.join(types)}": declare(operators[name], types)
         for name, types in types_of().items()
         if name in operators
     }
-    current = c.fill(TEMPLATE, HEADER, sections, check)
-    if check and not current:
-        raise SystemExit("gnograd_cuda.h is stale: run python tools/interface/cuda.py header")
+    return c.fill(TEMPLATE, sections)
+
+
+def without_comments() -> str:
+    """The header's declarations alone."""
+    return re.sub(r"/\*.*?\*/", "", header(), flags=re.DOTALL)
 
 
 # ---- the header in Fortran ----
@@ -502,7 +498,7 @@ MODULE_HEAD = """\
 !> link libgnograd_cuda. Arrays are addresses in device memory (c_loc in a region of host_data
 !> use_device or target data use_device_addr, c_devloc in CUDA Fortran), axes in the reverse of the
 !> header's order; c_null_ptr is "null" there. Nodes and edges are counted from 0. Functions for
-!> 16-bit numbers are left out.
+!> 16-bit numbers are left out. An abstract interface has the name of functions without their type.
 module gnograd_cuda
   use, intrinsic :: iso_c_binding, only: c_char, c_double, c_int, c_int64_t, c_ptr, c_null_ptr, &
     & c_size_t
@@ -585,9 +581,9 @@ def fortran_interface(result: str, name: str, parameters: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def write_fortran(check: bool) -> None:
-    """The module for Fortran, or whether it is stale."""
-    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.DOTALL)
+def write_fortran(target: Path) -> None:
+    """The module for Fortran."""
+    text = without_comments()
     lines = []
     for body in re.findall(r"enum gnograd_cuda_\w+ \{(.*?)\};", text, re.DOTALL):
         value = -1
@@ -596,26 +592,39 @@ def write_fortran(check: bool) -> None:
             value = int(number) if number else value + 1
             lines.append(f"  integer(c_int), parameter :: {name.lower()} = {value}")
         lines.append("")
-    bodies = []
+    bodies, faces = [], []
+    typed: dict[str, list[str]] = {}
+    signatures: dict[str, tuple[str, ...]] = {}
     for result, name, arguments in re.findall(
         r"GNOGRAD_CUDA_API\s+(\w+ (?:\w+ \*)?)(\w+)\(([^()]*)\);", text
     ):
         if name.endswith(("f16", "bf16")):
             continue
         parameters = [] if arguments == "void" else re.split(r",\s+", arguments.strip())
-        bodies.append(fortran_interface(result.strip(), name, parameters))
-    module = MODULE_HEAD + "\n".join(lines) + "\n" + MODULE_TYPES + "  interface\n"
-    module += "\n\n".join(bodies) + "\n  end interface\n\nend module gnograd_cuda\n"
-    if MODULE.exists() and MODULE.read_text() == module:
-        return
-    if check:
-        raise SystemExit("gnograd_cuda.f90 is stale: run python tools/interface/cuda.py fortran")
-    MODULE.write_text(module)
+        # types differ in the name alone, and so do the faces of an operator in what counts bytes
+        face = re.sub(r"_(f32|f64|i32|i64)$", "", name)
+        face = re.sub(r"_[a-z]+(?=_workspace_bytes$)", "", face) if face != name else face
+        if face == name:
+            bodies.append(fortran_interface(result.strip(), name, parameters))
+            continue
+        if face not in typed:
+            faces.append(fortran_interface(result.strip(), face, parameters))
+        signature = (result, *parameters)
+        assert signatures.setdefault(face, signature) == signature, f"{name} is no {face}"
+        typed.setdefault(face, []).append(name)
+    module = MODULE_HEAD + "\n".join(lines) + "\n" + MODULE_TYPES
+    module += "  interface\n" + "\n\n".join(bodies) + "\n  end interface\n\n"
+    module += "  abstract interface\n" + "\n\n".join(faces) + "\n  end interface\n\n"
+    for face, names in typed.items():
+        statement = _fortran_statement(f"procedure({face}), bind(C) :: ", names, "", "  ")
+        module += "\n".join(statement) + "\n"
+    module += "\nend module gnograd_cuda\n"
+    c.write(target, module)
 
 
 def write_prototypes(target: Path) -> None:
     """A string of C for every pair of functions in the header, the sizes told from the arrays."""
-    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.DOTALL)
+    text = without_comments()
     found = re.findall(r"GNOGRAD_CUDA_API\s+\w+\s+gnograd_cuda_(\w+)\(([^()]*)\);", text)
     parameters = {name: re.split(r",\s+", arguments.strip()) for name, arguments in found}
     lines = []
@@ -624,15 +633,15 @@ def write_prototypes(target: Path) -> None:
             plain = name.replace("_workspace_bytes", "")
             arrays = parameters[plain][len(sizes) : -len(CALL)]
             lines.append(f'"{plain}({", ".join(sizes)}; {", ".join(arrays)})\\n"')
-    target.write_text("\n".join(lines) + "\n")
+    c.write(target, "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["header", *options]:
-            write_header(options == ["--check"])
-        case ["fortran", *options]:
-            write_fortran(options == ["--check"])
+        case ["header", target]:
+            c.write(Path(target), header())
+        case ["fortran", target]:
+            write_fortran(Path(target))
         case ["entries", source, target]:
             write_entries(Path(source), Path(target))
         case ["prototypes", target]:

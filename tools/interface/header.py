@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Write fortran/include/gnograd.h: gnograd.h.in with the declarations of the operators.
+"""Write gnograd.h: fortran/include/gnograd.h.in with the declarations of the operators.
 
-usage: header.py [--check]
+usage: header.py TARGET
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 import c
 from declarations import Operator, read_operators
 
-INCLUDE = Path(__file__).resolve().parents[2] / "fortran" / "include"
+TEMPLATE = Path(__file__).resolve().parents[2] / "fortran" / "include" / "gnograd.h.in"
 REALS = {"r32": "float", "r64": "double"}
 
 
@@ -47,15 +47,13 @@ def declare_on_tape(op: Operator) -> str:
     return c.function(f"int64_t gnograd_array_{op.name}", parameters)
 
 
-def main(check: bool) -> None:
-    """Write the header, or say that it is stale."""
+def main(target: str) -> None:
+    """Write the header."""
     operators = read_operators()
     sections = {op.name: declare(op) for op in operators}
     sections["tape"] = "\n".join(declare_on_tape(op) for op in operators if op.differentiable)
-    current = c.fill(INCLUDE / "gnograd.h.in", INCLUDE / "gnograd.h", sections, check)
-    if check and not current:
-        raise SystemExit("gnograd.h is stale: run python tools/interface/header.py")
+    c.write(Path(target), c.fill(TEMPLATE, sections))
 
 
 if __name__ == "__main__":
-    main("--check" in sys.argv)
+    main(*sys.argv[1:])
