@@ -83,8 +83,8 @@ def steps() -> list[Step]:
         Step("ptx", "make ptx-programs", "make ptx", kernels, "build/ptx"),
         Step("wheel-cuda", "make ptx-wheel", "", ("wheel", "ptx")),
         # in a fresh environment, without a network or a compiler
-        Step("wheel-test", "", f"{PYTHON} tools/wheel/install.py --versions {version()} --whole none",
-             installed),
+        Step("wheel-test", "", f"{PYTHON} tools/wheel/install.py --whole none --versions "
+             f"{version()}", installed),
         Step("mpi", "make mpi-programs", "make fortran-mpi-test", installed, "build/mpi"),
         Step("consumers", "", "make consumers", ("mpi", "wheel")),
         Step("lint", "", "make lint", installed),

@@ -28,8 +28,8 @@ inline void must(int status, const char* what) {
 }
 #define MUST(call) must(int(call), #call)
 
-// True if some of the cases will do, most of them in float32: under the thread sanitizer, which
-// takes a hundred times as long.
+// True if some of the cases will do, most of them in float32, and none whose values alone matter:
+// under the thread sanitizer, which takes a hundred times as long.
 inline bool short_run() { return std::getenv("GNOGRAD_SHORT_TESTS") != nullptr; }
 
 // An array in device memory, of exactly its size. Numbers that were not written read as NaN.

@@ -77,7 +77,32 @@ contains
     call check(error, norm == 5 .and. abs(slope(1) - 0.6_dp) < 1e-15, "shorter")
     call y%grad(slope)
     call check(error, abs(slope(2) - 0.8_dp) < 1e-15, "together")
+    if (.not. allocated(error)) call check_clipped(1e25, error)
+    if (.not. allocated(error)) call check_clipped(1e-30, error)
   end subroutine test_clip
+
+  !> Gradients in real32 whose squares are beyond its range
+  subroutine check_clipped(each, error)
+    real, intent(in) :: each
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(array_type) :: x
+    type(sgd_type) :: sgd
+    real, allocatable :: slope(:)
+    real(dp) :: norm, truth
+
+    call tape%init(error)
+    if (allocated(error)) return
+    x = tape%parameter([1.0, 2.0, 3.0])
+    call sgd%init([x], 0.1_dp, error)
+    if (.not. allocated(error)) call tape%backward(sum(each*x), error)
+    if (allocated(error)) return
+    truth = sqrt(3.0_dp)*each
+    call sgd%clip_gradients(truth/2, norm)
+    call x%grad(slope)
+    call check(error, abs(norm - truth) < 1e-6*truth, "norm beyond the range of squares")
+    call check(error, all(abs(slope - each/2) < 1e-6*each), "clipped beyond the range of squares")
+  end subroutine check_clipped
 
   subroutine test_rates(error)
     type(error_type), allocatable, intent(out) :: error
