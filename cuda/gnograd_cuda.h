@@ -58,27 +58,29 @@ GNOGRAD_CUDA_API const char *gnograd_cuda_error_string(int status);
 GNOGRAD_CUDA_API int gnograd_cuda_device_count(int *n);
 GNOGRAD_CUDA_API int gnograd_cuda_device_name(int device, int64_t length,
                                               char *name /* [length] */);
-/* Whether the kernels run on a device: 0, or the reason why they do not. */
+/* Support of a device by the kernels: 0 if they run on it, or the reason why they do not. */
 GNOGRAD_CUDA_API int gnograd_cuda_device_usable(int device);
 
 /* The device that memory lies on; the current one for memory that CUDA does not know. */
 GNOGRAD_CUDA_API int gnograd_cuda_device_of(const void *memory, int *device);
-/* What the calling thread allocates and launches on. */
+/* Device on which the calling thread allocates and launches. */
 GNOGRAD_CUDA_API int gnograd_cuda_current_device(int *device);
 GNOGRAD_CUDA_API int gnograd_cuda_use_device(int device);
 
 /* Memory of the current device in the order of a stream, for callers without an allocator of their
- * own. The process keeps what is freed, for the next call. Of no bytes there is a null pointer. */
+ * own. The process keeps what is freed, for the next call. Without bytes the pointer is null. */
 GNOGRAD_CUDA_API int gnograd_cuda_allocate(size_t bytes, void **memory, void *stream);
 GNOGRAD_CUDA_API int gnograd_cuda_free(void *memory, void *stream);
 /* A copy of host memory on the current device that every stream may read when this returns (`from`
- * may be null: then only room for one); and its end, which waits for all that use it. Both leave alone what is being captured into a CUDA graph. */
+ * may be null: then only room for one); and its end, which waits for all that use it. Both leave
+ * alone what is being captured into a CUDA graph. */
 GNOGRAD_CUDA_API int gnograd_cuda_hold(size_t bytes, const void *from, void **memory);
 GNOGRAD_CUDA_API int gnograd_cuda_release(void *memory);
 /* Between host and device, or on the device. From or to pageable host memory this waits. */
 GNOGRAD_CUDA_API int gnograd_cuda_copy(void *to, const void *from, size_t bytes, void *stream);
 GNOGRAD_CUDA_API int gnograd_cuda_synchronize(void *stream);
-/* What is put on `stream` from now on comes after what is on `other`, a stream of this device. */
+/* Order of two streams: work put on `stream` from now on waits for the work that is on `other`, a
+ * stream of this device. */
 GNOGRAD_CUDA_API int gnograd_cuda_wait(void *stream, void *other, int device);
 
 enum gnograd_cuda_type {
@@ -4046,7 +4048,7 @@ GNOGRAD_CUDA_API int gnograd_cuda_neighbors_fill_f64(
     const int32_t *starts, const double *grid, const int32_t *found, const int64_t *offsets,
     int32_t *indices, void *workspace, size_t workspace_bytes, void *stream);
 
-/* Of neighbours that were found, those within a smaller radius, in the order that they are in:
+/* Neighbours within a smaller radius, among those that were found and in their order:
  * nearer_neighbors_count, which leaves a bit for each in `marks`, then nearer_neighbors_fill. */
 
 GNOGRAD_CUDA_API size_t gnograd_cuda_nearer_neighbors_count_workspace_bytes_f32(
