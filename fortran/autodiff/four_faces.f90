@@ -9,15 +9,17 @@ module gnograd_autodiff_four_faces
   use, intrinsic :: iso_c_binding, only: c_loc, c_null_ptr, c_ptr
   use gnograd_core_kinds, only: int32, int64
   use gnograd_core_error, only: error_type, code_memory, code_unsupported
-  use gnograd_autodiff_array, only: array_type, operation_type, node_type, node_ref, &
-    & resolve, emplace, emplace_result, emplace_constant, fail, address_in, max_rank, kind_r32, &
-    & kind_r64
+  use gnograd_autodiff_array, only: array_type, operation_type, node_type, node_ref, max_rank, &
+    & kind_r32, kind_r64
+  use gnograd_autodiff_operands, only: resolve, fail
+  use gnograd_autodiff_store, only: push_result, push_leaf
+  use gnograd_autodiff_values, only: address_in
   use gnograd_cuda, only: gnograd_cuda_graph
   use gnograd_device, only: device_type
   use gnograd_autodiff_shape, only: reshape_to, slice
   implicit none
   private
-  public :: four_face_operation, apply, keep, address_of, addresses_of, parts_of, saved_by
+  public :: four_face_operation, apply, copy_static, address_of, addresses_of, parts_of, saved_by
   public :: learn, learn_batch, add_batch, solve, batch_axes, max_rank, unknown
 
   !> An operator with its static arguments; families extend it by their kernels.
@@ -91,9 +93,9 @@ module gnograd_autodiff_four_faces
   end type batch_axes
 
   !> A copy of a static array
-  interface keep
-    module procedure :: keep_integers, keep_list, keep_numbers, keep_table
-  end interface keep
+  interface copy_static
+    module procedure :: copy_integers, copy_list, copy_numbers, copy_table
+  end interface copy_static
 
   !> Address of integers; null if they are not allocated
   interface address_of
@@ -126,10 +128,10 @@ contains
     counts = product(shapes, dim=1)
     operator%counts = counts
     if (size(ranks) == 1) then
-      call emplace_outputs(operator, inputs, absent, ranks(1), shapes(:, 1), outputs(1))
+      call push_outputs(operator, inputs, absent, ranks(1), shapes(:, 1), outputs(1))
       return
     end if
-    call emplace_outputs(operator, inputs, absent, 1, [sum(counts), 1_int64, 1_int64, 1_int64], &
+    call push_outputs(operator, inputs, absent, 1, [sum(counts), 1_int64, 1_int64, 1_int64], &
       & packed)
     if (packed%id == 0) return
     first = 1
@@ -140,7 +142,7 @@ contains
   end subroutine apply
 
   !> The node of all outputs.
-  subroutine emplace_outputs(operator, inputs, absent, rank, shape, y)
+  subroutine push_outputs(operator, inputs, absent, rank, shape, y)
     class(four_face_operation), allocatable, intent(inout) :: operator
     type(array_type), intent(in) :: inputs(:)
     logical, intent(in) :: absent(:)
@@ -158,7 +160,7 @@ contains
     if (.not. ok) return
     first = findloc(inputs%id > 0, .true., dim=1)
     associate (store => inputs(first)%store)
-      call emplace_result(store, x(first)%node%kind, rank, shape, inputs, y, z)
+      call push_result(store, x(first)%node%kind, rank, shape, inputs, y, z)
       if (.not. associated(z)) return
       if (z%requires_grad) then
         call count_saved(operator, z%kind, kind, n)
@@ -174,7 +176,7 @@ contains
       end if
     end associate
     y = array_type()
-  end subroutine emplace_outputs
+  end subroutine push_outputs
 
   ! ---- where arrays lie, for the entry points ----
 
@@ -265,50 +267,50 @@ contains
     end do
   end function parts_of
 
-  subroutine keep_integers(given, kept, ok)
+  subroutine copy_integers(given, copy, ok)
     integer, intent(in) :: given(:)
-    integer(int64), allocatable, intent(out) :: kept(:)
+    integer(int64), allocatable, intent(out) :: copy(:)
     !> False if there is no memory
     logical, intent(inout) :: ok
     integer :: status
 
-    allocate (kept(size(given)), stat=status)
-    if (status == 0) kept(:) = given
+    allocate (copy(size(given)), stat=status)
+    if (status == 0) copy(:) = given
     ok = ok .and. status == 0
-  end subroutine keep_integers
+  end subroutine copy_integers
 
-  subroutine keep_list(given, kept, ok)
+  subroutine copy_list(given, copy, ok)
     integer(int64), intent(in) :: given(:)
-    integer(int64), allocatable, intent(out) :: kept(:)
+    integer(int64), allocatable, intent(out) :: copy(:)
     logical, intent(inout) :: ok
     integer :: status
 
-    allocate (kept(size(given)), stat=status)
-    if (status == 0) kept(:) = given
+    allocate (copy(size(given)), stat=status)
+    if (status == 0) copy(:) = given
     ok = ok .and. status == 0
-  end subroutine keep_list
+  end subroutine copy_list
 
-  subroutine keep_numbers(given, kept, ok)
+  subroutine copy_numbers(given, copy, ok)
     integer(int32), intent(in) :: given(:)
-    integer(int32), allocatable, intent(out) :: kept(:)
+    integer(int32), allocatable, intent(out) :: copy(:)
     logical, intent(inout) :: ok
     integer :: status
 
-    allocate (kept(size(given)), stat=status)
-    if (status == 0) kept(:) = given
+    allocate (copy(size(given)), stat=status)
+    if (status == 0) copy(:) = given
     ok = ok .and. status == 0
-  end subroutine keep_numbers
+  end subroutine copy_numbers
 
-  subroutine keep_table(given, kept, ok)
+  subroutine copy_table(given, copy, ok)
     integer(int32), intent(in) :: given(:, :, :)
-    integer(int32), allocatable, intent(out) :: kept(:, :, :)
+    integer(int32), allocatable, intent(out) :: copy(:, :, :)
     logical, intent(inout) :: ok
     integer :: status
 
-    allocate (kept(size(given, 1), size(given, 2), size(given, 3)), stat=status)
-    if (status == 0) kept(:, :, :) = given
+    allocate (copy(size(given, 1), size(given, 2), size(given, 3)), stat=status)
+    if (status == 0) copy(:, :, :) = given
     ok = ok .and. status == 0
-  end subroutine keep_table
+  end subroutine copy_table
 
   function address_of_list(list) result(address)
     integer(int64), allocatable, intent(in), target :: list(:)
@@ -409,7 +411,7 @@ contains
     if (.not. (ok .and. associated(c))) return
     do k = 1, size(operands)
       if (.not. wanted(k)) cycle
-      call emplace_constant(output%store, c%kind, x(k)%node%rank, x(k)%node%shape, gradients(k), &
+      call push_leaf(output%store, c%kind, x(k)%node%rank, x(k)%node%shape, gradients(k), &
         & grad(k)%node)
       if (.not. associated(grad(k)%node)) return
     end do
@@ -447,7 +449,7 @@ contains
       return
     end if
     operation%wanted(:) = wanted
-    call emplace(cotangent%store, c%kind, 1, shape, [cotangent, operands], operation, packed, z)
+    call push_result(cotangent%store, c%kind, 1, shape, [cotangent, operands], operation, packed, z)
     if (.not. associated(z)) return
     ! the kernels write into parts of z
     at = 0
@@ -535,8 +537,8 @@ contains
       type(array_type), intent(out) :: made
       type(node_type), pointer, intent(out) :: node
 
-      call emplace(output%store, like%kind, like%rank, like%shape, [cotangent, operands], last, &
-        & made, node)
+      call push_result(output%store, like%kind, like%rank, like%shape, [cotangent, operands], &
+        & last, made, node)
     end subroutine place
 
   end subroutine vjp_pullback
