@@ -16,7 +16,8 @@ module gnograd_autodiff_four_faces
   use gnograd_autodiff_values, only: address_in
   use gnograd_cuda, only: gnograd_cuda_graph
   use gnograd_device, only: device_type
-  use gnograd_autodiff_shape, only: reshape_to, slice
+  use gnograd_autodiff_shape, only: reshape_to
+  use gnograd_autodiff_slice, only: slice
   implicit none
   private
   public :: four_face_operation, apply, copy_static, address_of, addresses_of, parts_of, saved_by

@@ -10,7 +10,7 @@ module gnograd_nn_point_gno
   use gnograd_autodiff_array, only: array_type
   use gnograd_autodiff_operands, only: fail
   use gnograd_autodiff_elementwise, only: operator(+), operator(-), operator(*), operator(/)
-  use gnograd_autodiff_shape, only: concatenate, slice
+  use gnograd_autodiff_slice, only: concatenate, slice
   use gnograd_autodiff_tape, only: tape_type
   use gnograd_nn_dense, only: dense_type
   use gnograd_nn_gno_layer, only: gno_type
