@@ -6,7 +6,8 @@ module gnograd_autodiff_graphs
   use, intrinsic :: iso_c_binding, only: c_int, c_loc, c_ptr
   use gnograd_core_kinds, only: int32, int64
   use gnograd_core_error, only: error_type, code_value, code_memory
-  use gnograd_core_graph, only: csc_type, graph_type, hold, release
+  use gnograd_core_csc, only: csc_type
+  use gnograd_core_graph, only: graph_type, hold, release
   use gnograd_cuda, only: gnograd_cuda_csc, gnograd_cuda_graph
   use gnograd_device, only: device_type, device_error, hold_on_device, release_on_device
   use gnograd_autodiff_array, only: array_type, store_type, kept_graph_type
