@@ -10,6 +10,8 @@
 !> graphs on the heap (hold, share, release), each with the number of its holders: what was computed
 !> with a graph does not notice when the variable is built anew or goes out of scope. The arrays of a
 !> graph that was lent (lend) stay with their owner, who answers for them; holding it makes a copy.
+!>
+!> The file is long because Fortran wants the interfaces of graph_building.f90 beside the type.
 module gnograd_core_graph
   use gnograd_core_arithmetic, only: check_arithmetic
   use gnograd_core_csc, only: csc_type, transpose_edges, view_csc, copy_csc, move_csc
