@@ -16,7 +16,9 @@ module gnograd
   use gnograd_autodiff_activation, only: relu, gelu, silu, tanh, sigmoid
   use gnograd_autodiff_linalg, only: matmul
   use gnograd_autodiff_reduce, only: sum, mean, norm, softmax, dot_product
-  use gnograd_autodiff_shape, only: reshape, transpose, permute, slice, concatenate, gather
+  use gnograd_autodiff_gather, only: gather
+  use gnograd_autodiff_shape, only: reshape, transpose, permute
+  use gnograd_autodiff_slice, only: slice, concatenate
   use gnograd_autodiff_linear_map, only: linear_map_type, linear_map
   use gnograd_autodiff_custom_operation, only: custom_operation_type, operand_type, &
     & custom_operation

@@ -23,12 +23,12 @@ template <class T, class S>
 int gno_forward(GnoProblem<T, S> problem, T* out, Call& call) {
   if (problem.n_batch == 0) return cudaGetLastError();
   const Batch batch{problem.n_batch, call.workspace, call.stream};
-  problem.h = batch.beside(problem.h, problem.graph.n_src, problem.f_in);
-  T* beside = batch.room(out, problem.graph.n_dst, problem.f_out);
+  problem.h = batch.interleave(problem.h, problem.graph.n_src, problem.f_in);
+  T* interleaved = batch.allocate(out, problem.graph.n_dst, problem.f_out);
   const int status =
-      with_gno_sum(problem, call, [&](const auto& sum) { return sum.forward(beside); });
+      with_gno_sum(problem, call, [&](const auto& sum) { return sum.forward(interleaved); });
   if (status) return status;
-  batch.take_apart(beside, out, problem.graph.n_dst, problem.f_out);
+  batch.separate(interleaved, out, problem.graph.n_dst, problem.f_out);
   return cudaGetLastError();
 }
 
@@ -56,13 +56,13 @@ int gno_gradients(GnoProblem<T, S> problem, const T* cotangent, GnoGradients<T> 
   if (problem.n_batch == 0) return clear_gradients(problem, grad, call.stream);
   const Batch batch{problem.n_batch, call.workspace, call.stream};
   T* const to_h = grad.h;
-  problem.h = batch.beside(problem.h, problem.graph.n_src, problem.f_in);
-  cotangent = batch.beside(cotangent, problem.graph.n_dst, problem.f_out);
-  grad.h = batch.room(to_h, problem.graph.n_src, problem.f_in);
+  problem.h = batch.interleave(problem.h, problem.graph.n_src, problem.f_in);
+  cotangent = batch.interleave(cotangent, problem.graph.n_dst, problem.f_out);
+  grad.h = batch.allocate(to_h, problem.graph.n_src, problem.f_in);
   const int status =
       with_gno_sum(problem, call, [&](const auto& sum) { return sum.gradients(cotangent, grad); });
   if (status) return status;
-  batch.take_apart(grad.h, to_h, problem.graph.n_src, problem.f_in);
+  batch.separate(grad.h, to_h, problem.graph.n_src, problem.f_in);
   return cudaGetLastError();
 }
 

@@ -25,7 +25,7 @@ struct Batch {
 
   // Arrays of n rows of `width` numbers side by side; null stays null.
   template <class R>
-  const R* beside(const R* items, int64_t n, int64_t width) const {
+  const R* interleave(const R* items, int64_t n, int64_t width) const {
     if (n_batch == 1) return items;
     R* to = workspace.take<R>(n_batch * n * width);
     if (!items || !workspace.sufficient()) return nullptr;
@@ -33,21 +33,22 @@ struct Batch {
     return to;
   }
   template <class R, class S>
-  Input<R, S> beside(const Input<R, S>& items, int64_t n, int64_t width) const {
-    const R* values = beside(items.v, n, width);
-    return {values, ScalarTraits<S>::dual ? beside(items.d, n, width) : nullptr};
+  Input<R, S> interleave(const Input<R, S>& items, int64_t n, int64_t width) const {
+    const R* values = interleave(items.v, n, width);
+    return {values, ScalarTraits<S>::dual ? interleave(items.d, n, width) : nullptr};
   }
-  // Room for a result side by side, which `take_apart` brings to where it belongs.
+  // Memory for a result side by side, which `separate` brings to where it belongs.
   template <class R>
-  R* room(R* items, int64_t n, int64_t width) const {
+  R* allocate(R* items, int64_t n, int64_t width) const {
     if (n_batch == 1) return items;
     R* to = workspace.take<R>(n_batch * n * width);
     return items ? to : nullptr;
   }
   template <class R>
-  void take_apart(const R* beside, R* items, int64_t n, int64_t width) const {
+  void separate(const R* interleaved, R* items, int64_t n, int64_t width) const {
     if (n_batch == 1 || !items) return;
-    launch_threads(n_batch * n * width, stream, gno_swap_axes<R>, n, n_batch, width, beside, items);
+    launch_threads(n_batch * n * width, stream, gno_swap_axes<R>, n, n_batch, width, interleaved,
+                   items);
   }
 };
 

@@ -399,17 +399,17 @@ int jets_batch_forward(JetsProblem<R, S> problem, const JetArrays<R*>& outputs, 
   const Batch batch{problem.n_batch, call.workspace, call.stream};
   const int64_t n_dst = problem.graph.n_dst, f_out = problem.f_out;
   const int64_t d = problem.jet.d, n_second = problem.n_second();
-  problem.h = batch.beside(problem.h, problem.graph.n_src, problem.f_in);
-  const JetArrays<R*> beside{batch.room(outputs.out, n_dst, f_out),
-                             batch.room(outputs.gradient, n_dst * d, f_out),
-                             batch.room(outputs.second, n_dst * n_second, f_out)};
+  problem.h = batch.interleave(problem.h, problem.graph.n_src, problem.f_in);
+  const JetArrays<R*> interleaved{batch.allocate(outputs.out, n_dst, f_out),
+                                  batch.allocate(outputs.gradient, n_dst * d, f_out),
+                                  batch.allocate(outputs.second, n_dst * n_second, f_out)};
   const int status = problem.kernel == kernel_full
-                         ? jets_forward<JetsFullForward>(problem, beside, call)
-                         : jets_forward<JetsDiagonalForward>(problem, beside, call);
+                         ? jets_forward<JetsFullForward>(problem, interleaved, call)
+                         : jets_forward<JetsDiagonalForward>(problem, interleaved, call);
   if (status) return status;
-  batch.take_apart(beside.out, outputs.out, n_dst, f_out);
-  batch.take_apart(beside.gradient, outputs.gradient, n_dst * d, f_out);
-  batch.take_apart(beside.second, outputs.second, n_dst * n_second, f_out);
+  batch.separate(interleaved.out, outputs.out, n_dst, f_out);
+  batch.separate(interleaved.gradient, outputs.gradient, n_dst * d, f_out);
+  batch.separate(interleaved.second, outputs.second, n_dst * n_second, f_out);
   return cudaGetLastError();
 }
 
@@ -441,17 +441,17 @@ int jets_batch_gradients(JetsProblem<R, S> problem, const JetArrays<const R*>& c
   const Batch batch{problem.n_batch, call.workspace, call.stream};
   const int64_t n_dst = problem.graph.n_dst, n_src = problem.graph.n_src, f_out = problem.f_out;
   R* const to_h = grad.h;
-  problem.h = batch.beside(problem.h, n_src, problem.f_in);
-  const JetArrays<const R*> beside{
-      batch.beside(cotangents.out, n_dst, f_out),
-      batch.beside(cotangents.gradient, n_dst * problem.jet.d, f_out),
-      batch.beside(cotangents.second, n_dst * problem.n_second(), f_out)};
-  grad.h = batch.room(to_h, n_src, problem.f_in);
+  problem.h = batch.interleave(problem.h, n_src, problem.f_in);
+  const JetArrays<const R*> interleaved{
+      batch.interleave(cotangents.out, n_dst, f_out),
+      batch.interleave(cotangents.gradient, n_dst * problem.jet.d, f_out),
+      batch.interleave(cotangents.second, n_dst * problem.n_second(), f_out)};
+  grad.h = batch.allocate(to_h, n_src, problem.f_in);
   const int status = problem.kernel == kernel_full
-                         ? jets_gradients<JetsFullReverse>(problem, beside, grad, call)
-                         : jets_gradients<JetsDiagonalReverse>(problem, beside, grad, call);
+                         ? jets_gradients<JetsFullReverse>(problem, interleaved, grad, call)
+                         : jets_gradients<JetsDiagonalReverse>(problem, interleaved, grad, call);
   if (status) return status;
-  batch.take_apart(grad.h, to_h, n_src, problem.f_in);
+  batch.separate(grad.h, to_h, n_src, problem.f_in);
   return cudaGetLastError();
 }
 

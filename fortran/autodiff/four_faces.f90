@@ -7,18 +7,20 @@
 !> the second order needs; a third one is refused.
 module gnograd_autodiff_four_faces
   use, intrinsic :: iso_c_binding, only: c_loc, c_null_ptr, c_ptr
-  use gnograd_core_kinds, only: int32, int64
+  use gnograd_core_kinds, only: int64
   use gnograd_core_error, only: error_type, code_memory, code_unsupported
-  use gnograd_autodiff_array, only: array_type, operation_type, node_type, node_ref, &
-    & resolve, emplace, emplace_result, emplace_constant, fail, address_in, max_rank, kind_r32, &
-    & kind_r64
+  use gnograd_autodiff_array, only: array_type, operation_type, node_type, node_ref, max_rank, &
+    & kind_r32, kind_r64
+  use gnograd_autodiff_operands, only: resolve, fail
+  use gnograd_autodiff_store, only: push_result, push_leaf
+  use gnograd_autodiff_values, only: address_in
   use gnograd_cuda, only: gnograd_cuda_graph
   use gnograd_device, only: device_type
-  use gnograd_autodiff_shape, only: reshape_to, slice
+  use gnograd_autodiff_shape, only: reshape_to
+  use gnograd_autodiff_slice, only: slice
   implicit none
   private
-  public :: four_face_operation, apply, keep, address_of, addresses_of, parts_of, saved_by
-  public :: learn, learn_batch, add_batch, solve, batch_axes, max_rank, unknown
+  public :: four_face_operation, apply, addresses_of, parts_of, saved_by
 
   !> An operator with its static arguments; families extend it by their kernels.
   type, abstract, extends(operation_type) :: four_face_operation
@@ -83,29 +85,6 @@ module gnograd_autodiff_four_faces
     procedure :: pullback => last_pullback
   end type last_operation
 
-  !> Leading axes of inputs and outputs, which in Fortran's order are the last ones.
-  type :: batch_axes
-    !> Number of batch axes; negative until an array has told
-    integer :: rank = -1
-    integer(int64) :: shape(max_rank) = 1
-  end type batch_axes
-
-  !> A copy of a static array
-  interface keep
-    module procedure :: keep_integers, keep_list, keep_numbers, keep_table
-  end interface keep
-
-  !> Address of integers; null if they are not allocated
-  interface address_of
-    module procedure :: address_of_list, address_of_numbers, address_of_table
-  end interface address_of
-
-  !> A size that nothing has told yet
-  integer(int64), parameter :: unknown = -huge(1_int64)
-
-  !> Address of arrays without integers: not null, which would be an absent array
-  integer(int64), target :: nowhere
-
 contains
 
   !> The outputs of a four-face operator as arrays. The operator is moved to the tape.
@@ -126,10 +105,10 @@ contains
     counts = product(shapes, dim=1)
     operator%counts = counts
     if (size(ranks) == 1) then
-      call emplace_outputs(operator, inputs, absent, ranks(1), shapes(:, 1), outputs(1))
+      call push_outputs(operator, inputs, absent, ranks(1), shapes(:, 1), outputs(1))
       return
     end if
-    call emplace_outputs(operator, inputs, absent, 1, [sum(counts), 1_int64, 1_int64, 1_int64], &
+    call push_outputs(operator, inputs, absent, 1, [sum(counts), 1_int64, 1_int64, 1_int64], &
       & packed)
     if (packed%id == 0) return
     first = 1
@@ -140,7 +119,7 @@ contains
   end subroutine apply
 
   !> The node of all outputs.
-  subroutine emplace_outputs(operator, inputs, absent, rank, shape, y)
+  subroutine push_outputs(operator, inputs, absent, rank, shape, y)
     class(four_face_operation), allocatable, intent(inout) :: operator
     type(array_type), intent(in) :: inputs(:)
     logical, intent(in) :: absent(:)
@@ -158,7 +137,7 @@ contains
     if (.not. ok) return
     first = findloc(inputs%id > 0, .true., dim=1)
     associate (store => inputs(first)%store)
-      call emplace_result(store, x(first)%node%kind, rank, shape, inputs, y, z)
+      call push_result(store, x(first)%node%kind, rank, shape, inputs, y, z)
       if (.not. associated(z)) return
       if (z%requires_grad) then
         call count_saved(operator, z%kind, kind, n)
@@ -174,7 +153,7 @@ contains
       end if
     end associate
     y = array_type()
-  end subroutine emplace_outputs
+  end subroutine push_outputs
 
   ! ---- where arrays lie, for the entry points ----
 
@@ -265,128 +244,6 @@ contains
     end do
   end function parts_of
 
-  subroutine keep_integers(given, kept, ok)
-    integer, intent(in) :: given(:)
-    integer(int64), allocatable, intent(out) :: kept(:)
-    !> False if there is no memory
-    logical, intent(inout) :: ok
-    integer :: status
-
-    allocate (kept(size(given)), stat=status)
-    if (status == 0) kept(:) = given
-    ok = ok .and. status == 0
-  end subroutine keep_integers
-
-  subroutine keep_list(given, kept, ok)
-    integer(int64), intent(in) :: given(:)
-    integer(int64), allocatable, intent(out) :: kept(:)
-    logical, intent(inout) :: ok
-    integer :: status
-
-    allocate (kept(size(given)), stat=status)
-    if (status == 0) kept(:) = given
-    ok = ok .and. status == 0
-  end subroutine keep_list
-
-  subroutine keep_numbers(given, kept, ok)
-    integer(int32), intent(in) :: given(:)
-    integer(int32), allocatable, intent(out) :: kept(:)
-    logical, intent(inout) :: ok
-    integer :: status
-
-    allocate (kept(size(given)), stat=status)
-    if (status == 0) kept(:) = given
-    ok = ok .and. status == 0
-  end subroutine keep_numbers
-
-  subroutine keep_table(given, kept, ok)
-    integer(int32), intent(in) :: given(:, :, :)
-    integer(int32), allocatable, intent(out) :: kept(:, :, :)
-    logical, intent(inout) :: ok
-    integer :: status
-
-    allocate (kept(size(given, 1), size(given, 2), size(given, 3)), stat=status)
-    if (status == 0) kept(:, :, :) = given
-    ok = ok .and. status == 0
-  end subroutine keep_table
-
-  function address_of_list(list) result(address)
-    integer(int64), allocatable, intent(in), target :: list(:)
-    type(c_ptr) :: address
-
-    address = c_null_ptr
-    if (.not. allocated(list)) return
-    address = c_loc(nowhere)
-    if (size(list) > 0) address = c_loc(list)
-  end function address_of_list
-
-  function address_of_numbers(list) result(address)
-    integer(int32), allocatable, intent(in), target :: list(:)
-    type(c_ptr) :: address
-
-    address = c_null_ptr
-    if (.not. allocated(list)) return
-    address = c_loc(nowhere)
-    if (size(list) > 0) address = c_loc(list)
-  end function address_of_numbers
-
-  function address_of_table(table) result(address)
-    integer(int32), allocatable, intent(in), target :: table(:, :, :)
-    type(c_ptr) :: address
-
-    address = c_null_ptr
-    if (.not. allocated(table)) return
-    address = c_loc(nowhere)
-    if (size(table) > 0) address = c_loc(table)
-  end function address_of_table
-
-  ! ---- sizes, as shapes tell them ----
-
-  !> A size that is still unknown is this extent.
-  pure subroutine learn(size, extent)
-    integer(int64), intent(inout) :: size
-    integer(int64), intent(in) :: extent
-
-    if (size == unknown) size = extent
-  end subroutine learn
-
-  !> Learn a size that is still unknown from an extent that is linear in it: at_0 for size 0, at_1
-  !> for size 1.
-  pure subroutine solve(size, extent, at_0, at_1)
-    integer(int64), intent(inout) :: size
-    integer(int64), intent(in) :: extent, at_0, at_1
-
-    if (size == unknown) size = max(extent - at_0, 0_int64)/max(at_1 - at_0, 1_int64)
-  end subroutine solve
-
-  !> Axes beyond an array's own are a batch, if none is known yet.
-  pure subroutine learn_batch(batch, node, own_rank, n_batch)
-    type(batch_axes), intent(inout) :: batch
-    type(node_type), intent(in) :: node
-    integer, intent(in) :: own_rank
-    !> Number of functions in the batch
-    integer(int64), intent(out) :: n_batch
-
-    if (batch%rank < 0) then
-      batch%rank = max(node%rank - own_rank, 0)
-      batch%shape(:batch%rank) = node%shape(own_rank + 1:own_rank + batch%rank)
-    end if
-    n_batch = product(batch%shape)
-  end subroutine learn_batch
-
-  !> The axes of a batch behind the own ones of an output; where they are too many, the rank says so.
-  pure subroutine add_batch(batch, rank, shape)
-    type(batch_axes), intent(in) :: batch
-    integer, intent(inout) :: rank
-    integer(int64), intent(inout) :: shape(max_rank)
-    integer :: first
-
-    if (batch%rank < 1) return
-    first = rank + 1
-    rank = rank + batch%rank
-    if (rank <= max_rank) shape(first:rank) = batch%shape(:batch%rank)
-  end subroutine add_batch
-
   ! ---- on the way back ----
 
   subroutine four_face_pullback(self, operands, output, cotangent, wanted, gradients)
@@ -409,7 +266,7 @@ contains
     if (.not. (ok .and. associated(c))) return
     do k = 1, size(operands)
       if (.not. wanted(k)) cycle
-      call emplace_constant(output%store, c%kind, x(k)%node%rank, x(k)%node%shape, gradients(k), &
+      call push_leaf(output%store, c%kind, x(k)%node%rank, x(k)%node%shape, gradients(k), &
         & grad(k)%node)
       if (.not. associated(grad(k)%node)) return
     end do
@@ -447,7 +304,7 @@ contains
       return
     end if
     operation%wanted(:) = wanted
-    call emplace(cotangent%store, c%kind, 1, shape, [cotangent, operands], operation, packed, z)
+    call push_result(cotangent%store, c%kind, 1, shape, [cotangent, operands], operation, packed, z)
     if (.not. associated(z)) return
     ! the kernels write into parts of z
     at = 0
@@ -535,8 +392,8 @@ contains
       type(array_type), intent(out) :: made
       type(node_type), pointer, intent(out) :: node
 
-      call emplace(output%store, like%kind, like%rank, like%shape, [cotangent, operands], last, &
-        & made, node)
+      call push_result(output%store, like%kind, like%rank, like%shape, [cotangent, operands], &
+        & last, made, node)
     end subroutine place
 
   end subroutine vjp_pullback

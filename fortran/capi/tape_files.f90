@@ -9,7 +9,7 @@ module gnograd_capi_tape_files
   use gnograd_autodiff_tape, only: tape_type
   use gnograd_capi_autodiff, only: find, refuse, status_after
   use gnograd_entries_status, only: status_of
-  use gnograd_weights_tensor_header, only: flaw_of_name
+  use gnograd_weights_names, only: flaw_of_name
   implicit none
   private
 

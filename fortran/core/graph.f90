@@ -10,30 +10,22 @@
 !> graphs on the heap (hold, share, release), each with the number of its holders: what was computed
 !> with a graph does not notice when the variable is built anew or goes out of scope. The arrays of a
 !> graph that was lent (lend) stay with their owner, who answers for them; holding it makes a copy.
+!>
+!> The file is long because Fortran wants the interfaces of graph_building.f90 beside the type.
 module gnograd_core_graph
   use gnograd_core_arithmetic, only: check_arithmetic
+  use gnograd_core_csc, only: csc_type, transpose_edges, view_csc, copy_csc, move_csc
   use gnograd_core_kinds, only: sp, dp, int32, int64
-  use gnograd_core_error, only: error_type, fail, text, text_length, check_allocation, check_shape, &
-    & code_value, code_index, code_memory
-  use gnograd_core_graph_view, only: graph_view, csc_view
+  use gnograd_core_error, only: error_type, fail, text, check_allocation, check_shape, code_value, &
+    & code_index, code_memory
+  use gnograd_core_graph_checks, only: check_offsets, check_nodes, check_ends, check_permutation
+  use gnograd_core_graph_view, only: graph_view
   use gnograd_core_process, only: added
   implicit none
   private
-  public :: graph_type, csc_type, hold, share, release, lend
+  public :: graph_type, hold, share, release, lend
   ! for graph_building.f90: gfortran 12 gives submodules nothing that is private
-  public :: check_nodes, check_ends, order_edges, finish
-
-  !> Edges grouped by the node at one end.
-  type :: csc_type
-    !> First position of every row, [n_rows+1]
-    integer(int64), allocatable :: offsets(:)
-    !> Node at the other end, [n_edges]
-    integer(int32), allocatable :: indices(:)
-    !> Row of the caller's edge table, [n_edges]; not allocated: the position itself
-    integer(int64), allocatable :: edge(:)
-    !> Position of the edge in the destination-major order, [n_edges]; not allocated: as edge
-    integer(int64), allocatable :: position(:)
-  end type csc_type
+  public :: order_edges, finish
 
   !> Graph with n_src source nodes and n_dst destination nodes.
   type :: graph_type
@@ -319,7 +311,7 @@ contains
     ! here, for every operator on edges has a graph
     call check_arithmetic(error)
     if (allocated(error)) return
-    call check(base, offsets, indices, n_src, error)
+    call check_offsets(base, offsets, indices, n_src, error)
     if (allocated(error)) return
     graph%n_src = n_src
     graph%n_dst = size(offsets, kind=int64) - 1
@@ -453,7 +445,7 @@ contains
     type(graph_type), intent(inout) :: graph
     type(error_type), allocatable, intent(out) :: error
 
-    call transpose_edges(graph, error)
+    call transpose_edges(graph%n_src, graph%n_dst, graph%n_edges, graph%by_dst, graph%by_src, error)
     if (allocated(error)) return
 
     self%n_src = graph%n_src
@@ -500,19 +492,17 @@ contains
     seen%n_src = self%n_src
     seen%n_dst = self%n_dst
     seen%n_edges = self%n_edges
-    call see(self%by_dst, seen%by_dst)
-    call see(self%by_src, seen%by_src)
+    call view_csc(self%by_dst, seen%by_dst)
+    call view_csc(self%by_src, seen%by_src)
   end function view
 
-  subroutine see(arrays, seen)
-    type(csc_type), intent(in), target :: arrays
-    type(csc_view), intent(out) :: seen
+  !> True when destinations and sources may be the same nodes.
+  pure function is_square(self) result(square)
+    class(graph_type), intent(in) :: self
+    logical :: square
 
-    if (allocated(arrays%offsets)) seen%offsets(0:) => arrays%offsets
-    if (allocated(arrays%indices)) seen%indices(0:) => arrays%indices
-    if (allocated(arrays%edge)) seen%edge(0:) => arrays%edge
-    if (allocated(arrays%position)) seen%position(0:) => arrays%position
-  end subroutine see
+    square = self%n_src == self%n_dst
+  end function is_square
 
   ! ---- graphs on the heap ----
 
@@ -567,204 +557,5 @@ contains
     if (added(held%holders, -1_int64) == 0) deallocate (held)
     held => null()
   end subroutine release
-
-  subroutine copy_csc(from, to, status)
-    type(csc_view), intent(in) :: from
-    type(csc_type), intent(inout) :: to
-    !> Status of the allocations, 0 if all have memory
-    integer, intent(out) :: status
-
-    ! by lengths: an array without elements has no upper bound
-    status = 0
-    if (associated(from%offsets)) allocate (to%offsets(0:size(from%offsets, kind=int64) - 1), &
-      & source=from%offsets, stat=status)
-    if (status == 0 .and. associated(from%indices)) &
-      & allocate (to%indices(0:size(from%indices, kind=int64) - 1), source=from%indices, stat=status)
-    if (status == 0 .and. associated(from%edge)) &
-      & allocate (to%edge(0:size(from%edge, kind=int64) - 1), source=from%edge, stat=status)
-    if (status == 0 .and. associated(from%position)) allocate (to%position( &
-      & 0:size(from%position, kind=int64) - 1), source=from%position, stat=status)
-  end subroutine copy_csc
-
-  ! ---- checks ----
-
-  !> True when destinations and sources may be the same nodes.
-  pure function is_square(self) result(square)
-    class(graph_type), intent(in) :: self
-    logical :: square
-
-    square = self%n_src == self%n_dst
-  end function is_square
-
-  !> Offsets monotone from 0 to the number of edges, sources in range. Messages count as the caller.
-  pure subroutine check(base, offsets, indices, n_src, error)
-    integer(int64), intent(in) :: base, offsets(0:), indices(0:), n_src
-    type(error_type), allocatable, intent(out) :: error
-    integer(int64) :: n_dst, n_edges, k
-
-    n_dst = size(offsets, kind=int64) - 1
-    n_edges = size(indices, kind=int64)
-    if (n_dst < 0) then
-      call fail(error, code_value, "graph: offsets is empty, needs n_dst+1 entries")
-      return
-    end if
-    call check_nodes(n_src, n_dst, error)
-    if (allocated(error)) return
-    if (offsets(0) /= base) then
-      call fail(error, code_value, "graph: the first entry of offsets must name the first edge")
-    else if (offsets(n_dst) /= n_edges + base) then
-      call fail(error, code_value, "graph: the last entry of offsets names "// &
-        & text(offsets(n_dst) - base)//" edges, but indices has "//text(n_edges))
-    end if
-    if (allocated(error)) return
-    do k = 1, n_dst
-      if (offsets(k) < offsets(k - 1)) then
-        call fail(error, code_value, "graph: offsets decreases at destination "// &
-          & text(k - 1 + base))
-        return
-      end if
-    end do
-    do k = 0, n_edges - 1
-      if (indices(k) < base .or. indices(k) - base >= n_src) then
-        call fail(error, code_index, "graph: "//entry("indices", k, base)//" is "// &
-          & text(indices(k))//", not one of "//text(n_src)//" source nodes")
-        return
-      end if
-    end do
-  end subroutine check
-
-  !> Numbers of nodes that fit into 32 bits.
-  pure subroutine check_nodes(n_src, n_dst, error)
-    integer(int64), intent(in) :: n_src, n_dst
-    type(error_type), allocatable, intent(out) :: error
-
-    if (min(n_src, n_dst) < 0 .or. max(n_src, n_dst) > huge(0_int32)) &
-      & call fail(error, code_value, "graph: n_src and n_dst must lie between 0 and 2^31-1")
-  end subroutine check_nodes
-
-  !> Check that ends of edges are nodes, counted from 0. Messages count as the caller does.
-  pure subroutine check_ends(name, ends, n, kind, error, base)
-    character(len=*), intent(in) :: name, kind
-    integer(int64), intent(in) :: ends(0:), n
-    type(error_type), allocatable, intent(out) :: error
-    !> Number of the first node; 0 if absent
-    integer(int64), intent(in), optional :: base
-    integer(int64) :: first, p
-
-    first = 0
-    if (present(base)) first = base
-    do p = 0, size(ends, kind=int64) - 1
-      if (ends(p) < 0 .or. ends(p) >= n) then
-        call fail(error, code_index, "graph: "//entry(name, p, first)//" is "// &
-          & text(ends(p) + first)//", not one of "//text(n)//" "//kind//" nodes")
-        return
-      end if
-    end do
-  end subroutine check_ends
-
-  !> An entry of an array as the caller writes it: (1) is the first one, or [0].
-  pure function entry(name, place, base) result(string)
-    character(len=*), intent(in) :: name
-    !> Place, counted from 0, and the base of numbers
-    integer(int64), intent(in) :: place, base
-    character(len=len(name) + text_length(place + base) + 2) :: string
-
-    string = name//merge("(", "[", base > 0)//text(place + base)//merge(")", "]", base > 0)
-  end function entry
-
-  !> Every row of the edge table belongs to exactly one edge. Messages count as the caller.
-  pure subroutine check_permutation(base, edge_ids, n_edges, error)
-    integer(int64), intent(in) :: base, edge_ids(0:), n_edges
-    type(error_type), allocatable, intent(out) :: error
-    logical, allocatable :: seen(:)
-    integer(int64) :: p, row
-    integer :: status
-
-    if (size(edge_ids, kind=int64) /= n_edges) then
-      call fail(error, code_value, "graph: edge_ids has "//text(size(edge_ids, kind=int64))// &
-        & " entries, needs "//text(n_edges))
-      return
-    end if
-    allocate (seen(0:n_edges - 1), source=.false., stat=status)
-    call check_allocation(status, "graph", error)
-    if (allocated(error)) return
-    do p = 0, n_edges - 1
-      if (edge_ids(p) < base .or. edge_ids(p) - base >= n_edges) then
-        call fail(error, code_index, "graph: "//entry("edge_ids", p, base)//" is "// &
-          & text(edge_ids(p))//", not one of "//text(n_edges)//" edges")
-        return
-      end if
-      row = edge_ids(p) - base
-      if (seen(row)) then
-        call fail(error, code_value, "graph: edge_ids names edge "//text(row + base)//" twice")
-        return
-      end if
-      seen(row) = .true.
-    end do
-  end subroutine check_permutation
-
-  !> Order the edges by source: count, scan, stable fill; O(n_edges).
-  pure subroutine transpose_edges(graph, error)
-    type(graph_type), intent(inout) :: graph
-    type(error_type), allocatable, intent(out) :: error
-    integer(int64), allocatable :: next(:)
-    integer(int64) :: i, j, p, q, n_real
-    integer :: status
-    logical :: has_ids
-
-    n_real = graph%by_dst%offsets(graph%n_dst)
-    has_ids = allocated(graph%by_dst%edge)
-    associate (n => graph%n_edges, rows => graph%by_dst, columns => graph%by_src)
-      allocate (columns%offsets(0:graph%n_src), columns%indices(0:n - 1), columns%edge(0:n - 1), &
-        & next(0:graph%n_src), stat=status)
-      if (status == 0 .and. has_ids) allocate (columns%position(0:n - 1), stat=status)
-      call check_allocation(status, "graph", error)
-      if (allocated(error)) return
-
-      columns%offsets(:) = 0
-      do p = 0, n_real - 1
-        j = rows%indices(p)
-        columns%offsets(j + 1) = columns%offsets(j + 1) + 1
-      end do
-      do j = 1, graph%n_src
-        columns%offsets(j) = columns%offsets(j) + columns%offsets(j - 1)
-      end do
-      next(:) = columns%offsets
-      do i = 0, graph%n_dst - 1
-        do p = rows%offsets(i), rows%offsets(i + 1) - 1
-          j = rows%indices(p)
-          q = next(j)
-          next(j) = q + 1
-          columns%indices(q) = int(i, int32)
-          if (has_ids) then
-            columns%edge(q) = rows%edge(p)
-            columns%position(q) = p
-          else
-            columns%edge(q) = p
-          end if
-        end do
-      end do
-      ! rows of the edge table that belong to no edge
-      do p = n_real, n - 1
-        columns%indices(p) = 0
-        columns%edge(p) = p
-        if (has_ids) then
-          columns%edge(p) = rows%edge(p)
-          columns%position(p) = p
-        end if
-      end do
-    end associate
-  end subroutine transpose_edges
-
-  pure subroutine move_csc(from, to)
-    type(csc_type), intent(inout) :: from, to
-
-    call move_alloc(from%offsets, to%offsets)
-    call move_alloc(from%indices, to%indices)
-    if (allocated(to%edge)) deallocate (to%edge)
-    if (allocated(from%edge)) call move_alloc(from%edge, to%edge)
-    if (allocated(to%position)) deallocate (to%position)
-    if (allocated(from%position)) call move_alloc(from%position, to%position)
-  end subroutine move_csc
 
 end module gnograd_core_graph

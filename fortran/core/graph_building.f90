@@ -1,7 +1,8 @@
 ! SPDX-License-Identifier: MIT
 
 !> Graphs of edges in any order, of points, of meshes and of other graphs; as Python's
-!> graph_building.py. Nodes count from 1 here, as a Fortran program has them.
+!> graph_building.py. Nodes count from 1 here, as a Fortran program has them. One file for all ways
+!> to build: each is a method of a page, and most end in order_edges.
 submodule (gnograd_core_graph) gnograd_core_graph_building
   use gnograd_core_near_points, only: find_near, search_type, neighbors_type
   use gnograd_core_sorting, only: sort
@@ -132,7 +133,7 @@ contains
       end do
     end do
     next(n_points) = n_edges
-    call adopt(self, next, indices(:n_edges - 1), n_points, error)
+    call become(self, next, indices(:n_edges - 1), n_points, error)
 
   contains
 
@@ -313,11 +314,11 @@ contains
     else
       call find_near(where, sources, sources, box, [wanted], found, error)
     end if
-    if (.not. allocated(error)) call adopt(self, found(1)%offsets, found(1)%indices, n_src, error)
+    if (.not. allocated(error)) call become(self, found(1)%offsets, found(1)%indices, n_src, error)
   end subroutine find
 
   !> Become the graph of arrays that are known to be right.
-  subroutine adopt(self, offsets, indices, n_src, error)
+  subroutine become(self, offsets, indices, n_src, error)
     class(graph_type), intent(inout) :: self
     !> First edge of every destination, and the end [0:n_dst]
     integer(int64), allocatable, intent(inout) :: offsets(:)
@@ -337,7 +338,7 @@ contains
     if (allocated(error)) return
     graph%by_dst%indices(:) = indices
     call finish(self, graph, error)
-  end subroutine adopt
+  end subroutine become
 
   ! ---- other graphs ----
 
@@ -399,9 +400,9 @@ contains
   module procedure graph_union
     integer(int64), allocatable :: src(:), dst(:), part_src(:), part_dst(:)
     integer(int64), allocatable :: first(:), next(:), key(:), row(:)
-    integer(int64) :: n_rows, n_kept, i, p
+    integer(int64) :: n_rows, n_distinct, i, p
     integer :: k, status
-    logical, allocatable :: kept(:)
+    logical, allocatable :: is_first(:)
 
     if (size(graphs) == 0) then
       call fail(error, code_value, "graph%union: graphs is empty, needs one or more")
@@ -416,7 +417,7 @@ contains
         & text(graphs(1)%n_src)//" and "//text(graphs(1)%n_dst))
       return
     end do
-    allocate (src(0:n_rows - 1), dst(0:n_rows - 1), kept(0:n_rows - 1), key(0:n_rows - 1), &
+    allocate (src(0:n_rows - 1), dst(0:n_rows - 1), is_first(0:n_rows - 1), key(0:n_rows - 1), &
       & row(0:n_rows - 1), first(0:graphs(1)%n_dst), next(0:graphs(1)%n_dst), stat=status)
     call check_allocation(status, "graph%union", error)
     if (allocated(error)) return
@@ -445,7 +446,7 @@ contains
       key(next(i)) = ishft(src(p), 32) + (next(i) - first(i))
       next(i) = next(i) + 1
     end do
-    kept(:) = .false.
+    is_first(:) = .false.
     do i = 0, graphs(1)%n_dst - 1
       associate (keys => key(first(i):first(i + 1) - 1))
         call sort(keys)
@@ -454,17 +455,17 @@ contains
         if (p > first(i)) then
           if (ishft(key(p), -32) == ishft(key(p - 1), -32)) cycle
         end if
-        kept(row(first(i) + ibits(key(p), 0, 32))) = .true.
+        is_first(row(first(i) + ibits(key(p), 0, 32))) = .true.
       end do
     end do
-    n_kept = 0
+    n_distinct = 0
     do p = 0, n_rows - 1
-      if (.not. kept(p)) cycle
-      src(n_kept) = src(p)
-      dst(n_kept) = dst(p)
-      n_kept = n_kept + 1
+      if (.not. is_first(p)) cycle
+      src(n_distinct) = src(p)
+      dst(n_distinct) = dst(p)
+      n_distinct = n_distinct + 1
     end do
-    call order_edges(self, src(:n_kept - 1), dst(:n_kept - 1), graphs(1)%n_src, &
+    call order_edges(self, src(:n_distinct - 1), dst(:n_distinct - 1), graphs(1)%n_src, &
       & graphs(1)%n_dst, -1, error)
   end procedure graph_union
 

@@ -5,6 +5,8 @@
 !> Points are near by the squares of their distances in real64, summed in the order of the axes,
 !> without fused operations (hence the parentheses): the same pairs as in Python and on GPUs, on
 !> every machine. The tree only leaves out what is too far away by more than rounding can move it.
+!>
+!> One file for the tree and its search: their inner loops share types that nobody else needs.
 module gnograd_core_near_points
   use, intrinsic :: ieee_arithmetic, only: ieee_is_finite, ieee_value, ieee_positive_inf
   use gnograd_core_error, only: error_type, fail, text, check_allocation, code_value

@@ -4,7 +4,7 @@
 !>
 !> Addresses of arrays are addresses in device memory. Everything is put on the stream of the device
 !> and comes in its order; only copies from and to the host wait. Functions return a status: 0, or
-!> what message_of explains.
+!> what message_of explains. One file, since everything shares the table of loaded functions.
 module gnograd_device
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_f_procpointer, &
     & c_funptr, c_int, c_int64_t, c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t

@@ -3,7 +3,8 @@
 !> Activation functions by name.
 module gnograd_nn_activations
   use gnograd_core_error, only: code_value
-  use gnograd_autodiff_array, only: array_type, fail, is_open
+  use gnograd_autodiff_array, only: array_type, is_open
+  use gnograd_autodiff_operands, only: fail
   use gnograd_autodiff_activation, only: relu, gelu, silu, tanh, sigmoid
   use gnograd_autodiff_elementwise, only: sin
   implicit none

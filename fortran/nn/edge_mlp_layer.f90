@@ -6,7 +6,8 @@ module gnograd_nn_edge_mlp_layer
   use gnograd_core_graph, only: graph_type
   use gnograd_autodiff_array, only: array_type
   use gnograd_autodiff_edge_mlp, only: edge_mlp
-  use gnograd_autodiff_shape, only: concatenate, reshape, transpose
+  use gnograd_autodiff_shape, only: reshape, transpose
+  use gnograd_autodiff_slice, only: concatenate
   use gnograd_autodiff_tape, only: tape_type
   use gnograd_nn_initializer, only: initializer_type
   use gnograd_nn_mlp, only: mlp_type

@@ -8,7 +8,8 @@ module gnograd_nn_gat_layer
   use gnograd_autodiff_elementwise, only: operator(+)
   use gnograd_autodiff_attention, only: mha_gat
   use gnograd_autodiff_linalg, only: matmul
-  use gnograd_autodiff_shape, only: concatenate, reshape
+  use gnograd_autodiff_shape, only: reshape
+  use gnograd_autodiff_slice, only: concatenate
   use gnograd_autodiff_tape, only: tape_type
   use gnograd_nn_initializer, only: initializer_type, is_positive
   implicit none

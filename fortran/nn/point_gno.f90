@@ -7,9 +7,10 @@ module gnograd_nn_point_gno
   use gnograd_core_kinds, only: sp, dp, int64
   use gnograd_weights, only: weights_type, load_weights, save_weights
   use gnograd_autodiff_activation, only: gelu
-  use gnograd_autodiff_array, only: array_type, fail
+  use gnograd_autodiff_array, only: array_type
+  use gnograd_autodiff_operands, only: fail
   use gnograd_autodiff_elementwise, only: operator(+), operator(-), operator(*), operator(/)
-  use gnograd_autodiff_shape, only: concatenate, slice
+  use gnograd_autodiff_slice, only: concatenate, slice
   use gnograd_autodiff_tape, only: tape_type
   use gnograd_nn_dense, only: dense_type
   use gnograd_nn_gno_layer, only: gno_type

@@ -6,8 +6,8 @@ module threads
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t
   use gnograd_core_error, only: error_type, fail, text, code_value
   use gnograd_core_graph, only: graph_type, hold, release, share
-  use gnograd_autodiff_array, only: array_type, node_type, store_type, open_store, close_store, &
-    & emplace_constant, rewind_store, kind_r64
+  use gnograd_autodiff_array, only: array_type, node_type, store_type, kind_r64
+  use gnograd_autodiff_store, only: open_store, close_store, rewind_store, push_leaf
   use gnograd_entries_status, only: status_of, error_of
   implicit none
   private
@@ -43,7 +43,7 @@ contains
     do round = 1, n_rounds
       call open_store(store, status)
       serials(round) = store%opened
-      call emplace_constant(store, kind_r64, 1, [3, 1, 1, 1]*1_c_int64_t, x, node)
+      call push_leaf(store, kind_r64, 1, [3, 1, 1, 1]*1_c_int64_t, x, node)
       node%value%r64(:) = thread
       call hold(shared, held, error)
       call fail(error, code_value, "round "//text(round)//" of thread "//text(thread))

@@ -1,0 +1,207 @@
+! SPDX-License-Identifier: MIT
+
+!> The reverse sweep over a tape: cotangents go from the loss to the nodes that it was computed
+!> from, by the pullbacks of their operations.
+module gnograd_autodiff_sweep
+  use gnograd_core_kinds, only: dp
+  use gnograd_core_error, only: code_value, code_memory
+  use gnograd_autodiff_array, only: array_type, node_type, store_type, values_type, array_at
+  use gnograd_autodiff_elementwise, only: operator(+)
+  use gnograd_autodiff_operands, only: fail, failed
+  use gnograd_autodiff_store, only: push_leaf, push_node, pop_nodes
+  use gnograd_autodiff_values, only: accumulate, fill_node, copy_node, move_values
+  implicit none
+  private
+  public :: sweep
+
+contains
+
+  !> Go from the loss down, each node once: its cotangent is complete when its turn comes, because
+  !> whatever used it stands later on the tape.
+  !>
+  !> Without record, cotangents are plain numbers in the nodes; what a pullback puts on the tape is
+  !> popped again after it. With record they are arrays, and stay.
+  subroutine sweep(store, loss, needed, record, arrays, gradients)
+    type(store_type), pointer, intent(in) :: store
+    type(array_type), intent(in) :: loss
+    !> Nodes through which the gradient is to flow, [loss%id]
+    logical, intent(in) :: needed(:)
+    logical, intent(in) :: record
+    !> Arrays whose gradients become arrays (zeros where the loss does not depend on them)
+    type(array_type), intent(in) :: arrays(:)
+    type(array_type), intent(inout) :: gradients(:)
+    type(array_type), allocatable :: recorded(:)
+    type(values_type), allocatable :: kept(:)
+    logical :: was_recording, ok
+    integer :: id, k, status
+
+    was_recording = store%recording
+    store%recording = record
+    allocate (kept(size(arrays)), recorded(merge(loss%id, 0, record)), stat=status)
+    ok = status == 0
+    if (ok) call seed()
+    do id = loss%id, 1, -1
+      if (.not. ok .or. failed(store)) exit
+      if (.not. needed(id)) cycle
+      if (record) then
+        if (recorded(id)%id > 0) call step(id, recorded(id))
+      else if (has_values(store%nodes(id)%node%cotangent)) then
+        call step_without_record(id)
+      end if
+    end do
+    if (.not. ok) call fail(store, code_memory, "gradient: not enough memory")
+    do k = 1, size(arrays)
+      if (failed(store)) exit
+      call hand_out(k)
+    end do
+    if (failed(store)) then
+      do id = 1, loss%id
+        call store%pool%give(store%nodes(id)%node%cotangent)
+      end do
+      if (allocated(kept)) then
+        do k = 1, size(kept)
+          call store%pool%give(kept(k))
+        end do
+      end if
+      gradients(:) = array_type()
+    end if
+    store%recording = was_recording
+
+  contains
+
+    !> d loss / d loss = 1
+    subroutine seed()
+      type(node_type), pointer :: node
+      type(array_type) :: one
+      integer :: mark
+
+      mark = store%length
+      associate (like => store%nodes(loss%id)%node)
+        call push_leaf(store, like%kind, like%rank, like%shape, one, node)
+        if (.not. associated(node)) return
+        call fill_node(store, node, 1.0_dp)
+        if (record) then
+          recorded(loss%id) = one
+        else
+          call move_values(store, node%value, like%cotangent)
+          call pop_nodes(store, mark)
+        end if
+      end associate
+    end subroutine seed
+
+    !> The cotangent of node id becomes an array for the time of its pullback.
+    subroutine step_without_record(id)
+      integer, intent(in) :: id
+      type(array_type) :: cotangent
+      type(node_type), pointer :: node
+      integer :: mark, k
+
+      mark = store%length
+      associate (self => store%nodes(id)%node)
+        if (.not. allocated(self%operation)) then
+          ! a leaf: backward takes its cotangent from here, gradient in hand_out
+          return
+        end if
+        call push_node(store, self%kind, self%rank, self%shape, cotangent, node)
+        if (.not. associated(node)) return
+        call move_values(store, self%cotangent, node%value)
+        call step(id, cotangent)
+        do k = 1, size(arrays)
+          if (arrays(k)%id == id) call move_values(store, node%value, kept(k))
+        end do
+      end associate
+      call pop_nodes(store, mark)
+    end subroutine step_without_record
+
+    !> Pull the cotangent of node id back to its operands.
+    subroutine step(id, cotangent)
+      integer, intent(in) :: id
+      type(array_type), intent(in) :: cotangent
+
+      associate (self => store%nodes(id)%node)
+        if (allocated(self%operation)) call pull_back(self, size(self%operands), &
+          & array_at(store, id), cotangent)
+      end associate
+    end subroutine step
+
+    subroutine pull_back(self, n, output, cotangent)
+      type(node_type), intent(in) :: self
+      integer, intent(in) :: n
+      type(array_type), intent(in) :: output, cotangent
+      type(array_type) :: operands(n), found(n)
+      logical :: wanted(n), last
+      integer :: k
+
+      do k = 1, n
+        operands(k) = array_at(store, self%operands(k))
+        wanted(k) = .false.
+        if (self%operands(k) == 0) cycle
+        wanted(k) = needed(self%operands(k))
+        if (store%nodes(self%operands(k))%node%changes > self%changes) then
+          call fail(store, code_value, "gradient: a value was changed after it had been used "// &
+            & "(set_value, or the step of an optimizer); compute the loss again")
+          return
+        end if
+      end do
+      call self%operation%pullback(operands, output, cotangent, wanted, found)
+      if (failed(store)) return
+      do k = 1, n
+        if (.not. wanted(k) .or. found(k)%id == 0) cycle
+        if (record) then
+          if (recorded(operands(k)%id)%id == 0) then
+            recorded(operands(k)%id) = found(k)
+          else
+            recorded(operands(k)%id) = recorded(operands(k)%id) + found(k)
+          end if
+        else
+          ! values may be taken from nodes made by this pullback, at their last use
+          last = found(k)%id > loss%id .and. .not. any(found(k + 1:)%id == found(k)%id) &
+            & .and. .not. (found(k)%id == cotangent%id .and. any(arrays%id == output%id))
+          call accumulate(store, store%nodes(operands(k)%id)%node%cotangent, &
+            & store%nodes(found(k)%id)%node%value, last, ok)
+          if (.not. ok) then
+            call fail(store, code_memory, "gradient: not enough memory")
+            return
+          end if
+        end if
+      end do
+    end subroutine pull_back
+
+    !> The gradient of arrays(k) as an array at the end of the tape.
+    subroutine hand_out(k)
+      integer, intent(in) :: k
+      type(node_type), pointer :: node
+      integer :: first
+
+      associate (like => store%nodes(arrays(k)%id)%node)
+        if (record) then
+          if (arrays(k)%id <= loss%id) gradients(k) = recorded(arrays(k)%id)
+          if (gradients(k)%id > 0) return
+        end if
+        call push_leaf(store, like%kind, like%rank, like%shape, gradients(k), node)
+        if (.not. associated(node)) return
+        if (has_values(like%cotangent)) call move_values(store, like%cotangent, kept(k))
+        if (has_values(kept(k))) then
+          call move_values(store, kept(k), node%value)
+          return
+        end if
+        first = findloc(arrays(:k - 1)%id, arrays(k)%id, dim=1)
+        if (first > 0) then
+          call copy_node(store, store%nodes(gradients(first)%id)%node, node)
+        else
+          call fill_node(store, node, 0.0_dp)
+        end if
+      end associate
+    end subroutine hand_out
+
+  end subroutine sweep
+
+  !> True where a cotangent has come in.
+  pure function has_values(values)
+    type(values_type), intent(in) :: values
+    logical :: has_values
+
+    has_values = associated(values%r32) .or. associated(values%r64)
+  end function has_values
+
+end module gnograd_autodiff_sweep

@@ -1,0 +1,177 @@
+! SPDX-License-Identifier: MIT
+
+!> Optimizers for C: an opaque handle of one of any type, freed by its owner.
+module gnograd_capi_optimizer
+  use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_double, c_ptr, c_loc, c_null_ptr, &
+    & c_f_pointer, c_associated
+  use gnograd_core_kinds, only: int64
+  use gnograd_core_error, only: error_type, check_allocation, set_error => fail, code_index
+  use gnograd_autodiff_array, only: array_type, is_open, kind_r32, kind_r64
+  use gnograd_autodiff_operands, only: failed
+  use gnograd_autodiff_optimizer, only: optimizer_type, adam_type, sgd_type
+  use gnograd_autodiff_tape, only: tape_type
+  use gnograd_capi_autodiff, only: arrays_of, copy_in, copy_out
+  use gnograd_entries_status, only: status_of
+  implicit none
+  private
+
+  !> An optimizer of any type
+  type :: optimizer_box
+    class(optimizer_type), allocatable :: it
+  end type optimizer_box
+
+contains
+
+  function gnograd_adam_create(tape, n, parameters, lr, beta1, beta2, eps, weight_decay, &
+      & optimizer) result(status) bind(c, name="gnograd_adam_create")
+    type(c_ptr), value :: tape
+    integer(c_int64_t), value :: n
+    integer(c_int64_t), intent(in) :: parameters(n)
+    real(c_double), value :: lr, beta1, beta2, eps, weight_decay
+    type(c_ptr), intent(out) :: optimizer
+    integer(c_int) :: status
+    type(adam_type) :: adam
+    type(error_type), allocatable :: error
+
+    call adam%init(arrays_of(tape, parameters), lr, error, beta1, beta2, eps, &
+      & weight_decay)
+    call box(adam, error, optimizer)
+    status = status_and_clear(tape, error)
+  end function gnograd_adam_create
+
+  function gnograd_sgd_create(tape, n, parameters, lr, momentum, optimizer) result(status) &
+      & bind(c, name="gnograd_sgd_create")
+    type(c_ptr), value :: tape
+    integer(c_int64_t), value :: n
+    integer(c_int64_t), intent(in) :: parameters(n)
+    real(c_double), value :: lr, momentum
+    type(c_ptr), intent(out) :: optimizer
+    integer(c_int) :: status
+    type(sgd_type) :: sgd
+    type(error_type), allocatable :: error
+
+    call sgd%init(arrays_of(tape, parameters), lr, error, momentum)
+    call box(sgd, error, optimizer)
+    status = status_and_clear(tape, error)
+  end function gnograd_sgd_create
+
+  !> Status of an error, which is cleared from the tape.
+  function status_and_clear(tape, error) result(status)
+    type(c_ptr), intent(in) :: tape
+    type(error_type), allocatable, intent(in) :: error
+    integer(c_int) :: status
+    type(tape_type), pointer :: owner
+
+    status = status_of(error)
+    if (.not. allocated(error)) return
+    call c_f_pointer(tape, owner)
+    call owner%clear_error()
+  end function status_and_clear
+
+  subroutine box(it, error, handle)
+    class(optimizer_type), intent(in) :: it
+    type(error_type), allocatable, intent(inout) :: error
+    type(c_ptr), intent(out) :: handle
+    type(optimizer_box), pointer :: boxed
+    integer :: stat
+
+    handle = c_null_ptr
+    if (allocated(error)) return
+    allocate (boxed, stat=stat)
+    if (stat == 0) allocate (boxed%it, source=it, stat=stat)
+    call check_allocation(stat, "optimizer", error)
+    if (.not. allocated(error)) handle = c_loc(boxed)
+  end subroutine box
+
+  subroutine gnograd_optimizer_free(optimizer) bind(c, name="gnograd_optimizer_free")
+    type(c_ptr), value :: optimizer
+    type(optimizer_box), pointer :: boxed
+
+    if (.not. c_associated(optimizer)) return
+    call c_f_pointer(optimizer, boxed)
+    deallocate (boxed)
+  end subroutine gnograd_optimizer_free
+
+  function gnograd_optimizer_step(optimizer, lr) result(status) &
+      & bind(c, name="gnograd_optimizer_step")
+    type(c_ptr), value :: optimizer
+    real(c_double), value :: lr
+    integer(c_int) :: status
+    type(optimizer_box), pointer :: boxed
+    type(error_type), allocatable :: error
+    integer :: k
+
+    call c_f_pointer(optimizer, boxed)
+    boxed%it%lr = lr
+    call boxed%it%step(error)
+    status = status_of(error)
+    if (.not. allocated(error)) return
+    do k = 1, size(boxed%it%parameters)
+      call forget(boxed%it%parameters(k))
+    end do
+
+  contains
+
+    !> The error of a tape has been told.
+    subroutine forget(x)
+      type(array_type), intent(in) :: x
+
+      if (.not. is_open(x)) return
+      if (failed(x%store)) deallocate (x%store%error)
+    end subroutine forget
+
+  end function gnograd_optimizer_step
+
+  function gnograd_optimizer_steps(optimizer) result(steps) &
+      & bind(c, name="gnograd_optimizer_steps")
+    type(c_ptr), value :: optimizer
+    integer(c_int64_t) :: steps
+    type(optimizer_box), pointer :: boxed
+
+    call c_f_pointer(optimizer, boxed)
+    steps = boxed%it%steps
+  end function gnograd_optimizer_steps
+
+  subroutine gnograd_optimizer_set_steps(optimizer, steps) &
+      & bind(c, name="gnograd_optimizer_set_steps")
+    type(c_ptr), value :: optimizer
+    integer(c_int64_t), value :: steps
+    type(optimizer_box), pointer :: boxed
+
+    call c_f_pointer(optimizer, boxed)
+    boxed%it%steps = steps
+  end subroutine gnograd_optimizer_set_steps
+
+  function gnograd_optimizer_slot(optimizer, slot, parameter, write, data) result(status) &
+      & bind(c, name="gnograd_optimizer_slot")
+    type(c_ptr), value :: optimizer, data
+    integer(c_int), value :: slot, write
+    integer(c_int64_t), value :: parameter
+    integer(c_int) :: status
+    type(optimizer_box), pointer :: boxed
+    type(error_type), allocatable :: error
+    integer(int64) :: n
+
+    call c_f_pointer(optimizer, boxed)
+    if (slot < 0 .or. slot >= size(boxed%it%slots, 1) .or. parameter < 0 .or. &
+      & parameter >= size(boxed%it%slots, 2)) then
+      call set_error(error, code_index, "optimizer: no such slot or parameter")
+    else
+      associate (values => boxed%it%slots(slot + 1, parameter + 1))
+        if (allocated(values%r32)) then
+          n = size(values%r32, kind=int64)
+        else
+          n = size(values%r64, kind=int64)
+        end if
+        if (write /= 0) then
+          call copy_in(data, n, values%r32, values%r64)
+        else
+          call copy_out(merge(kind_r32, kind_r64, allocated(values%r32)), n, data, values%r32, &
+            & values%r64)
+        end if
+      end associate
+    end if
+    status = status_of(error)
+  end function gnograd_optimizer_slot
+
+end module gnograd_capi_optimizer
