@@ -55,7 +55,7 @@ def _extents(dims: Sequence[str]) -> str:
 def unread(op: Operator, backend: str) -> str:
     """A comment that names saved arrays vjp does not read; empty if it reads all."""
     parts = []
-    for where, names in op.unread.items():
+    for where, names in op.declaration.unread.items():
         words = [word for word in where.split() if word != backend]
         if {"cpu", "cuda"} & {*words}:
             continue

@@ -14,6 +14,7 @@ Entries and prototypes are written into the build folder.
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 import textwrap
@@ -64,23 +65,11 @@ class Class:
 
 def declared(op: Operator) -> Class:
     """The class of a declared operator."""
-    vjp = op.operands("vjp") if op.differentiable else []
-    n_saved, n_inputs, n_outputs = len(op.saved), len(op.inputs), len(op.outputs)
-    lengths = {
-        "forward": [n_inputs],
-        "vjp": [n_outputs, n_inputs, n_saved, n_inputs],
-        "jvp": [n_inputs, n_inputs, n_outputs],
-        "hvp": [n_outputs, n_inputs, n_inputs, n_inputs],
-    }
-    assert not vjp or len(vjp) == sum(lengths["vjp"])
     faces = []
     for face in op.faces:
-        arrays, groups = op.operands(face), []
-        for length in lengths[face]:
-            groups.append(arrays[:length])
-            arrays = arrays[length:]
-        groups.append(arrays)  # of forward: outputs, and what it saves
-        parameters = tuple(tuple(map(_array, group)) for group in groups if group)
+        # results are one group: of forward the outputs, and what it saves
+        groups = itertools.groupby(op.operands(face), lambda item: item[1].written or item[0])
+        parameters = tuple(tuple(_array(array) for _, array in group) for _, group in groups)
         faces.append(Face(face, parameters))
     before = tuple(c.before_arrays(op, "gnograd_cuda_graph"))
     return Class(op.name, before, tuple(faces), c.unread(op, "cuda"))

@@ -110,7 +110,7 @@ def kernel_arguments(op: Operator, arrays: Iterable[Array]) -> str:
     told = {n for a in [*op.inputs, *op.outputs, *op.arrays, *op.lists] for n in a.names}
     given += [f"{n}={n}" for n in op.arguments if kind(op, n) == "size" and n not in told]
     given += [f"{array.name}={array.name}_" for array in arrays]
-    if op.summed and any(array.name.startswith("grad_") for array in arrays):
+    if op.declaration.summed and any(array.name.startswith("grad_") for array in arrays):
         given += ["own_is_x=own_is_x", *(f"{short}={name}" for short, name in WIDTHS.items())]
     return ", ".join([*given, "error=error"])
 
@@ -234,26 +234,23 @@ def device_arguments(op: Operator) -> list[str]:
 
 
 def _addresses(op: Operator, face: str, groups: dict[str, str]) -> list[str]:
-    """The arrays of a face in their order; groups are the names of the arrays of addresses."""
+    """The arrays of a face in their order; groups are the names of the arrays of addresses.
+
+    A saved output is where the outputs are.
+    """
+    outputs = [array.name for array in op.outputs]
+    places = {
+        "outputs": outputs,
+        "cotangents": outputs,
+        "saved": [array.name for array in op.own_saved],
+    }
+    inputs = [array.name for array in op.inputs]
     given = []
-    places = {array.name: k for k, array in enumerate(op.inputs, 1)}
-    outputs = {array.name: k for k, array in enumerate(op.outputs, 1)}
-    own = {array.name: k for k, array in enumerate(op.own_saved, 1)}
-    for array in op.operands(face):
-        name, group = array.name, ""
-        if name in places and group == "":
-            group, k = "inputs", places[name]
-        elif name.startswith("t_") and name[2:] in places and face != "forward":
-            group, k = "tangents", places[name[2:]]
-        elif name.startswith("grad_") and face in ("vjp", "hvp"):
-            group, k = "gradients", places[name[5:]]
-        elif name == "cotangent" or name.startswith("c_"):
-            group, k = "cotangents", outputs.get(name[2:], 1)
-        elif name in own:
-            group, k = "saved", own[name]
-        else:
-            group, k = "outputs", outputs[name.removeprefix("t_")]
-        given.append(f"{groups[group]}({k})")
+    for group, declared_name in op.declaration.operands(face):
+        name = declared_name.lower()
+        if group == "saved" and name in outputs:
+            group = "outputs"
+        given.append(f"{groups[group]}({places.get(group, inputs).index(name) + 1})")
     return given
 
 

@@ -25,7 +25,7 @@ def declare(op: Operator) -> str:
                 (text, "" if text in told else comment)
                 for text, comment in c.before_arrays(op, "gnograd_graph")
             ]
-            for array in op.operands(face):
+            for _, array in op.operands(face):
                 text = c.pointer(array, real, real)
                 parameters.append((text, "" if array.name in told else c.shape(array)))
                 told.add(array.name)

@@ -13,7 +13,7 @@ import numpy as np
 from gnograd.backends import backend_of, cpu, memory
 from gnograd.graphs.graph import Graph
 from gnograd.notation import shapes
-from gnograd.notation.declaration import NOTHING, Signature
+from gnograd.notation.declaration import FACES, NOTHING, Signature
 
 __all__ = ["Array", "Call", "TypeOfCall", "check_together", "kind_of", "known_sizes", "missing"]
 
@@ -186,15 +186,17 @@ class Call:
             for word in self.signature.arguments.split()
         ]
 
-    def run(self, face: str, given: Sequence[Array], results: Sequence[Array]) -> None:
-        """Call the kernel."""
+    def run(self, face: str, results: Sequence[Array], **given: Sequence[Array]) -> None:
+        """Call the kernel; arrays besides inputs and results are given by their groups."""
         assert self._backend is not None
         arguments = self._arguments
         found = self._backend.faults(self.name, arguments, len(self.signature.faults))
         for item, (error, message) in zip(found, self.signature.faults, strict=False):
             if item >= 0:
                 raise error(f"{self.name}: {message.format(item)}")
-        self._backend.run(self.name, face, self._type.dtype, [*arguments, *given, *results])
+        given["inputs"] = self.inputs
+        arrays = [array for group in FACES[face] for array in given.get(group, ())]
+        self._backend.run(self.name, face, self._type.dtype, [*arguments, *arrays, *results])
 
     def prepared(self, face: str, n_absent: int, results: Sequence[Array]) -> cpu.Prepared | None:
         """Prepared call for later calls of this kind; None where each needs checks of its own.

@@ -4,14 +4,9 @@
 A `Function` has the forward face alone, an `Operator` all four. Either is declared by a function
 without a body, whose positional arguments are the (differentiable) inputs and whose keyword
 arguments are static, and by a `Declaration` of what the kernels take. Everything else is
-written once, here: checks of type, dtype, device and shape, memory for the results, and the order
-of arguments, which is the same for all kernels. Static arguments are converted by the types they
-are declared with (`gnograd.notation.static`)::
-
-    forward   arguments, inputs, outputs, saved
-    vjp       arguments, cotangents, inputs, saved, gradients
-    jvp       arguments, inputs, tangents, output tangents
-    hvp       arguments, cotangents, inputs, tangents, gradient tangents
+written once, here: checks of type, dtype, device and shape, and memory for the results. Static
+arguments are converted by the types they are declared with (`gnograd.notation.static`). The order
+of arrays, which is the same for all kernels, is that of `gnograd.notation.declaration.FACES`.
 
 The checks of a call on a CPU hold for all calls with the same static arguments, dtypes and shapes,
 so what they have found out is kept for these (`gnograd.faces.recent`).
@@ -217,7 +212,7 @@ class Function(Generic[P, R]):
         else:
             call = self._call(ordered, given)
             results, saved = call.results(return_saved, out), call.places_of_saved
-            call.run("forward", call.inputs, results)
+            call.run("forward", results)
             if key is not None:
                 self._known.put(key, call.prepared("forward", 0, results))
         result = self.returned(results[: self.n_outputs], static)
@@ -486,10 +481,10 @@ class Operator(Function[P, R]):
         kept = call.saved(saved)
         gradients = call.gradients(self.wanted(wrt), out)
         if any(gradient is not None for gradient in gradients):
-            arrays = *cotangents, *call.inputs, *kept
-            call.run("vjp", arrays, gradients)
+            call.run("vjp", gradients, cotangents=cotangents, saved=kept)
             if key is not None:
-                self._known.put(key, call.prepared("vjp", len(arrays) - len(given), gradients))
+                n_absent = len(kept) - len(_items(saved))
+                self._known.put(key, call.prepared("vjp", n_absent, gradients))
         return gradients
 
     def jvp(
@@ -526,7 +521,7 @@ class Operator(Function[P, R]):
             call = self._call(inputs, static)
             directions = call.tangents(tangents)
             outputs = call.memory(call.signature.outputs, out)
-            call.run("jvp", (*call.inputs, *directions), outputs)
+            call.run("jvp", outputs, tangents=directions)
             if key is not None:
                 self._known.put(key, call.prepared("jvp", 0, outputs))
         return self.returned(outputs, static)
@@ -579,7 +574,7 @@ class Operator(Function[P, R]):
         directions = call.tangents(tangents)
         gradients = call.gradients(self.wanted(wrt), out)
         if any(gradient is not None for gradient in gradients):
-            call.run("hvp", (*cotangents, *call.inputs, *directions), gradients)
+            call.run("hvp", gradients, cotangents=cotangents, tangents=directions)
             if key is not None:
                 self._known.put(key, call.prepared("hvp", 0, gradients))
         return gradients

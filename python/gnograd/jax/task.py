@@ -27,7 +27,7 @@ from gnograd.faces.recent import Recent
 from gnograd.graphs.graph import Graph, lend, remote
 from gnograd.jax import xla
 from gnograd.notation import shapes
-from gnograd.notation.declaration import Signature
+from gnograd.notation.declaration import FACES, Signature
 from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.notation.shapes import Shape
 
@@ -204,7 +204,8 @@ class Task:
         """Make a prepared call on other buffers."""
         at = self.parts(operands)
         n = len(self.op.inputs)
-        arrays = [*at.cotangents, *at.operands[:n], *at.saved]
+        groups = {"inputs": at.operands[:n], "cotangents": at.cotangents, "saved": at.saved}
+        arrays = [array for group in FACES[self.face] for array in groups.get(group, ())]
         theirs = (result.address for result in results)
         into = [0 if like is None else next(theirs, 0) for like in call.results]
         graph = at.operands[n + len(self.op.arrays) :]

@@ -9,6 +9,7 @@ none of it) the C interface, its Fortran and CUDA entry points, and the operatio
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,11 +24,67 @@ if TYPE_CHECKING:
 else:
     Array = Any
 
-__all__ = ["Array", "Declaration", "Signature"]
+__all__ = ["FACES", "Array", "Declaration", "Signature", "Spec", "names_in", "parse"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 NOTHING = "0"
 """Shape of an absent output. Adapters treat it as they treat other outputs."""
+_DTYPES = ("float32", "float64", "int32", "int64", "real")
+
+FACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "forward": ("inputs", "outputs", "saved"),
+        "vjp": ("cotangents", "inputs", "saved", "gradients"),
+        "jvp": ("inputs", "tangents", "outputs"),
+        "hvp": ("cotangents", "inputs", "tangents", "gradients"),
+    }
+)
+"""Groups of arrays that the kernels of every face take behind the arguments, in order. Results come
+last: the outputs of jvp are tangents, and the gradients of hvp are theirs."""
+
+
+class Spec(NamedTuple):
+    """Parsed notation of a shape."""
+
+    dims: tuple[str, ...]
+    dtype: str
+    optional: bool
+    leading: bool = False
+    """True if any number of axes may stand before `dims`."""
+
+
+@functools.cache
+def parse(spec: str) -> Spec:
+    """Parse the notation of a shape, such as ``"n_edges H"``.
+
+    A dimension may be an expression: ``"n_src num_heads*C"``. A dtype may stand before the
+    dimensions, ``"int64 n_dst D"``, and ``or None`` behind them, for an array that may be absent;
+    the dtype ``real`` is that of the arithmetic, float32 for half precision. ``*`` in front of the
+    dimensions stands for any number of leading axes, the same wherever it comes:
+    ``"* n_src F_in"``. ``"None"`` is an array that is absent.
+
+    >>> parse("int64 n_dst D or None")
+    Spec(dims=('n_dst', 'D'), dtype='int64', optional=True, leading=False)
+    """
+    optional = spec.endswith("None")
+    words = spec.removesuffix("None").removesuffix(" or ").split()
+    dtype = words.pop(0) if words and words[0] in _DTYPES else ""
+    leading = words[:1] == ["*"]
+    return Spec(tuple(words[leading:]), dtype, optional, leading)
+
+
+@functools.cache
+def names_in(expression: str) -> tuple[str, ...]:
+    """Names of the sizes in an expression.
+
+    >>> names_in("max(n_src, 2*D)")
+    ('n_src', 'D')
+    """
+    return tuple(name for name in re.findall(r"[A-Za-z_]\w*", expression) if name != "max")
+
+
+def _sizes_in(spec: str) -> set[str]:
+    return {name for dim in parse(spec).dims for name in names_in(dim)}
 
 
 class Signature(NamedTuple):
@@ -67,7 +124,7 @@ class Signature(NamedTuple):
 class Declaration:
     """Shapes of an operator, and the arguments of its kernels besides arrays.
 
-    Shapes are written in the notation of `gnograd.notation.shapes`: ``"n_edges H"``. There
+    Shapes are written in the notation of `parse`: ``"n_edges H"``. There
     ``n_src``, ``n_dst`` and ``n_edges`` are those of the graph, static integers are known by their
     names, and all other sizes are read off the inputs, in their order.
 
@@ -153,6 +210,17 @@ class Declaration:
             ],
         )
 
+    def operands(self, face: str) -> list[tuple[str, str]]:
+        """Group and name of every array that the kernels of a face take, in order.
+
+        An output that is saved for the vjp is among the outputs of forward, and not twice.
+        """
+        saved = [name for name in self.saved if face != "forward" or name not in self.outputs]
+        names: Mapping[str, Collection[str]] = {
+            "saved": saved, "outputs": self.outputs, "cotangents": self.outputs,
+        }  # fmt: skip
+        return [(group, name) for group in FACES[face] for name in names.get(group, self.inputs)]
+
     def not_read(self, backend: str, type_: str, static: Mapping[str, Any]) -> set[str]:
         """Names in `saved` that the vjp of a backend does not read.
 
@@ -184,9 +252,9 @@ class Declaration:
         arrays and lists among the static arguments; a list follows its length.
         """
         words = self.arguments.split()
-        telling = [spec for spec in self.inputs.values() if not spec.endswith("None")]
-        extents = {dim for spec in telling for dim in spec.split()}
-        of_arrays = {n for spec in self.arrays.values() for n in re.findall(r"[A-Za-z_]\w*", spec)}
+        parsed = [parse(spec) for spec in self.inputs.values()]
+        extents = {dim for spec in parsed if not spec.optional for dim in spec.dims}
+        of_arrays = {name for spec in self.arrays.values() for name in _sizes_in(spec)}
         lengths = {before for before, word in itertools.pairwise(words) if word in lists}
         return [
             word
@@ -197,7 +265,7 @@ class Declaration:
     def _is_absent(self, name: str, static: Mapping[str, Any]) -> bool:
         if name in static:
             return static[name] is None
-        telling = [array for array, spec in self.arrays.items() if name in spec]
+        telling = [array for array, spec in self.arrays.items() if name in _sizes_in(spec)]
         return all(static[array] is None for array in telling)
 
 

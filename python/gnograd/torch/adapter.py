@@ -35,6 +35,7 @@ from gnograd.faces.fronts import present
 from gnograd.faces.operator import Function, Operator, spread
 from gnograd.graphs.in_parts import GraphInParts
 from gnograd.notation import shapes
+from gnograd.notation.declaration import FACES
 from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.torch.arrays import as_arrays, integers
 from gnograd.torch.batches import one_by_one, register_loop, rows_of_batch
@@ -309,23 +310,14 @@ class Faces(_Face):
 
     def __init__(self, op: Operator[Any, Any]) -> None:
         super().__init__(op)
-        n, m = self.n, self.n_operands
-        tangents = [f"Tensor? t_{name}" for name in op.inputs]
-        cotangents = ["Tensor?[] cotangents"]
-        operands, static = self.operand_schema, self.static_schema
-        self.vjp = self._define(
-            "vjp",
-            [*cotangents, *operands, "Tensor[] saved", "bool[] wrt", *static],
-            self._vjp,
-            lambda _, *a: _like_wanted(a[:n], a[m + 1]),
-        )
-        self.jvp = self._define("jvp", operands + tangents + static, self._jvp, self._like_jvp)
-        self.hvp = self._define(
-            "hvp",
-            [*cotangents, *operands, *tangents, "bool[] wrt", *static],
-            self._hvp,
-            lambda _, *a: _like_wanted(a[:n], a[m + n]),
-        )
+        self._groups = {
+            "cotangents": ["Tensor?[] cotangents"],
+            "inputs": self.operand_schema,
+            "tangents": [f"Tensor? t_{name}" for name in op.inputs],
+            "saved": ["Tensor[] saved"],
+            "gradients": ["bool[] wrt"],
+        }
+        self.vjp, self.jvp, self.hvp = map(self._define_derivative, ("vjp", "jvp", "hvp"))
         self._register_rules()
 
     def _register_rules(self) -> None:
@@ -336,54 +328,50 @@ class Faces(_Face):
 
     # ---- the other three faces on tensors ----
 
-    def _vjp(self, cotangents: Tensors, *args: Any) -> list[Tensor]:
-        m = self.n_operands
-        operands, saved, wrt, static = args[:m], args[m], args[m + 1], args[m + 2 :]
+    def _define_derivative(self, face: str) -> Any:
+        groups = [self._groups.get(group, []) for group in FACES[face]]
+        return self._define(
+            face,
+            [*itertools.chain(*groups), *self.static_schema],
+            functools.partial(self._derivative, face),
+            functools.partial(self._like_derivative, face),
+        )
+
+    def _sorted(self, face: str, args: Sequence[Any]) -> tuple[dict[str, Any], Sequence[Any]]:
+        """Arguments of a custom operator by their groups, and static ones."""
+        rest = iter(args)
+        at = {
+            group: list(itertools.islice(rest, len(self._groups[group])))
+            for group in FACES[face]
+            if group in self._groups
+        }
+        return at, tuple(rest)
+
+    def _derivative(self, face: str, *args: Any) -> list[Tensor]:
+        at, static = self._sorted(face, args)
+        operands = at["inputs"]
         with as_arrays(operands) as (array, tensor):
             given = self.static_arrays(array, operands, static)
-            kept = self.saved(given, saved) if saved else None
-            return _present(
-                tensor,
-                self.op.vjp(
-                    [array(c) for c in cotangents],
-                    tuple(map(array, operands[: self.n])),
-                    wrt=list(compress(self.op.inputs, wrt)),
-                    saved=kept and tuple(map(array, kept)),
-                    **given,
-                ),
-            )
-
-    def _jvp(self, *args: Any) -> list[Tensor]:
-        m = self.n_operands
-        operands, tangents, static = args[:m], args[m : m + self.n], args[m + self.n :]
-        with as_arrays(operands) as (array, tensor):
-            outputs = self.op.jvp(
-                tuple(map(array, operands[: self.n])),
-                tuple(map(array, tangents)),
-                **self.static_arrays(array, operands, static),
-            )
-            outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+            if at.get("saved", [[]])[0]:
+                given["saved"] = tuple(map(array, self.saved(given, *at["saved"])))
+            if "cotangents" in at:
+                given["cotangent"] = list(map(array, *at["cotangents"]))
+            if "tangents" in at:
+                given["tangents"] = tuple(map(array, at["tangents"]))
+            given["inputs"] = tuple(map(array, operands[: self.n]))
+            if "gradients" in at:
+                given["wrt"] = list(compress(self.op.inputs, *at["gradients"]))
+            results = getattr(self.op, face)(**given)
+            if "gradients" in at:
+                return _present(tensor, results)
+            outputs = results if isinstance(results, tuple) else (results,)
             return self._every(tensor, outputs, operands, static)
 
-    def _hvp(self, cotangents: Tensors, *args: Any) -> list[Tensor]:
-        m = self.n_operands
-        operands, tangents = args[:m], args[m : m + self.n]
-        wrt, static = args[m + self.n], args[m + self.n + 1 :]
-        with as_arrays(operands) as (array, tensor):
-            return _present(
-                tensor,
-                self.op.hvp(
-                    [array(c) for c in cotangents],
-                    tuple(map(array, operands[: self.n])),
-                    tuple(map(array, tangents)),
-                    wrt=list(compress(self.op.inputs, wrt)),
-                    **self.static_arrays(array, operands, static),
-                ),
-            )
-
-    def _like_jvp(self, *args: Any) -> list[Tensor]:
-        m = self.n_operands
-        return self._like(args[:m], args[m + self.n :])[: self.n_outputs]
+    def _like_derivative(self, face: str, *args: Any) -> list[Tensor]:
+        at, static = self._sorted(face, args)
+        if "gradients" in at:
+            return _like_wanted(at["inputs"][: self.n], *at["gradients"])
+        return self._like(at["inputs"], static)[: self.n_outputs]
 
     def kept(
         self, outputs: Sequence[Tensor], operands: Tensors, static: Sequence[Any]
