@@ -24,7 +24,7 @@ SAVING = [name for name in sorted(calls.calls()) if getattr(gg, name).declaratio
 
 def with_all_saved(op):
     """The operator with what kernels write and read for callers in C, too."""
-    declaration = dataclasses.replace(op.declaration, offered=())
+    declaration = dataclasses.replace(op.declaration, saved_only_in_c=())
     return type(op)(op.__wrapped__, declaration, op._choices, {})
 
 

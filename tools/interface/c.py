@@ -32,8 +32,8 @@ def before_arrays(op: Operator, graph: str) -> list[tuple[str, str]]:
             array = static_arrays[name]
             parameters.append((f"const {INTEGERS[array.dtype]} *{name}", shape(array)))
         else:
-            told = f"[{length[name]}]" if kind == "integers" else ""
-            parameters.append((SCALARS[kind].format(name), told))
+            extent = f"[{length[name]}]" if kind == "integers" else ""
+            parameters.append((SCALARS[kind].format(name), extent))
     return parameters
 
 
@@ -59,10 +59,10 @@ def unread(op: Operator, backend: str) -> str:
         words = [word for word in where.split() if word != backend]
         if {"cpu", "cuda"} & {*words}:
             continue
-        told = ", ".join(names.split())
+        part = ", ".join(names.split())
         for word in words:
-            told += f" where {word}" if "=" in word else f" in {' and '.join(word.split('|'))}"
-        parts.append(told)
+            part += f" where {word}" if "=" in word else f" in {' and '.join(word.split('|'))}"
+        parts.append(part)
     text = f"/* vjp of {op.name} does not read: {'; '.join(parts)}. */"
     return textwrap.fill(text, WIDTH, subsequent_indent=" * ") if parts else ""
 

@@ -402,17 +402,17 @@ def functions(operator: Class, type_: str) -> Iterable[tuple[Face, bool, str, li
 
 def declare(operator: Class, types: Sequence[str]) -> str:
     """All functions of an operator. Arrays are explained where they come first."""
-    lines, told = [operator.unread] if operator.unread else [], set[str]()
+    lines, explained = [operator.unread] if operator.unread else [], set[str]()
     for type_ in types:
         for _, counts, name, parameters in functions(operator, type_):
-            explained = [
-                (text, "" if name_of(text) in told or counts else comment)
+            commented = [
+                (text, "" if name_of(text) in explained or counts else comment)
                 for text, comment in parameters
             ]
             result = "size_t" if counts else "int"
-            lines.append(c.function(f"GNOGRAD_CUDA_API {result} {name}", explained))
+            lines.append(c.function(f"GNOGRAD_CUDA_API {result} {name}", commented))
             if not counts:
-                told |= {name_of(text) for text, _ in parameters}
+                explained |= {name_of(text) for text, _ in parameters}
     return "\n".join(lines)
 
 

@@ -104,7 +104,7 @@ class Operator:
     """Arrays that forward writes and vjp reads, outputs among them."""
     arrays: tuple[Array, ...]
     """Static arrays."""
-    absent: Mapping[str, str]
+    defaults_from_sizes: Mapping[str, str]
     """Values in place of arguments that are left out, by their names in C."""
     renamed: Mapping[str, Mapping[str, str]]
     """Replacements of sizes, by the condition under which they hold and by names in C."""
@@ -245,7 +245,7 @@ def _operator(
 
     def array(name: str, spec: str, written: bool = False) -> Array:
         parsed, dims = parse(spec), _extents(spec)
-        otherwise, unless = {}, [""] if name in shapes.get("offered", ()) else []
+        otherwise, unless = {}, [""] if name in declaration.saved_only_in_c else []
         for condition, changes in when.items():
             sizes = {word: new for word, new in changes.items() if word in words}
             changed = changes.get(name, spec)
@@ -273,7 +273,9 @@ def _operator(
         outputs=tuple(array(name, spec, True) for name, spec in shapes["outputs"].items()),
         saved=tuple(array(name, spec) for name, spec in shapes.get("saved", {}).items()),
         arrays=tuple(array(name, spec) for name, spec in arrays.items()),
-        absent={c_name(n): in_c(e) for n, e in shapes.get("absent", {}).items()},
+        defaults_from_sizes={
+            c_name(n): in_c(e) for n, e in declaration.defaults_from_sizes.items()
+        },
         renamed={
             condition: {c_name(word): in_c(changes[word]) for word in changes if word in sizes}
             for condition, changes in when.items()
@@ -309,9 +311,9 @@ def _check_function(family: str, node: ast.FunctionDef, shapes: Mapping[str, Any
         try:
             _ = default and ast.literal_eval(default)
         except ValueError:
-            told = ast.unparse(default)  # type: ignore[arg-type]
+            written = ast.unparse(default)  # type: ignore[arg-type]
             raise ValueError(
-                f"{where}: the default of {argument.arg} is {told}, needs a literal"
+                f"{where}: the default of {argument.arg} is {written}, needs a literal"
             ) from None
 
 
@@ -332,8 +334,8 @@ def _check_sizes(op: Operator, shapes: Mapping[str, Any]) -> None:
             if c_name(argument.arg) not in words:
                 raise ValueError(f"{where}: {argument.arg} is not among the arguments")
     arrays = [*op.inputs, *op.outputs, *op.saved, *op.arrays]
-    told = {name for array in arrays for name in array.names}
-    for name in sorted(told | words):
+    in_shapes = {name for array in arrays for name in array.names}
+    for name in sorted(in_shapes | words):
         if name != name.lower():
             raise ValueError(
                 f"{where}: {name} needs another name in C and Fortran, in C_NAMES of "
@@ -341,14 +343,14 @@ def _check_sizes(op: Operator, shapes: Mapping[str, Any]) -> None:
             )
     if "sizes" in shapes:  # which may compute any
         return
-    told |= {name for array in op.lists for name in array.names}
+    in_shapes |= {name for array in op.lists for name in array.names}
     for name in op.arguments:
-        if name not in op.statics and name not in told:
+        if name not in op.statics and name not in in_shapes:
             raise ValueError(
                 f"{where}: {name}, among the arguments, is no static argument nor in any shape"
             )
     of_graph = {"n_src", "n_dst", "n_edges"} if op.has_graph else set()
-    for name in sorted(told - words - of_graph):
+    for name in sorted(in_shapes - words - of_graph):
         declared = next((size for size, other in C_NAMES.items() if other == name), name)
         raise ValueError(f"{where}: {declared}, in a shape, is not among the arguments")
 

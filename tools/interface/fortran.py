@@ -107,10 +107,10 @@ def kernel_arguments(op: Operator, arrays: Iterable[Array]) -> str:
             "logical": "{} /= 0", "integer": "{}", "number": "{}",
         }[static.kind]  # fmt: skip
         given.append(f"{static.name}={convert.format(argument)}")
-    told = {n for a in [*op.inputs, *op.outputs, *op.arrays, *op.lists] for n in a.names}
-    given += [f"{n}={n}" for n in op.arguments if kind(op, n) == "size" and n not in told]
+    in_shapes = {n for a in [*op.inputs, *op.outputs, *op.arrays, *op.lists] for n in a.names}
+    given += [f"{n}={n}" for n in op.arguments if kind(op, n) == "size" and n not in in_shapes]
     given += [f"{array.name}={array.name}_" for array in arrays]
-    if op.declaration.summed and any(array.name.startswith("grad_") for array in arrays):
+    if op.declaration.shared_gradient and any(array.name.startswith("grad_") for array in arrays):
         given += ["own_is_x=own_is_x", *(f"{short}={name}" for short, name in WIDTHS.items())]
     return ", ".join([*given, "error=error"])
 
@@ -279,7 +279,7 @@ def checks(op: Operator) -> list[str]:
     lines.append("if (failed(store)) return")
     if not early:
         lines += hook
-    for name, text in op.absent.items():
+    for name, text in op.defaults_from_sizes.items():
         test = f"operator%default_{name}" if kind(op, name) == "number" else f"{name} == unknown"
         lines.append(f"if ({test}) {name} = {expression(op, text, 'graph')}")
     for name in sizes(op):
@@ -300,9 +300,9 @@ def checks(op: Operator) -> list[str]:
 
 def computed(op: Operator) -> list[str]:
     """Sizes that follow from static arguments alone, by the Fortran `<family>_sizes`."""
-    told = {*op.statics, *GRAPH_SIZES, *(name for array in op.inputs for name in array.names)}
+    known = {*op.statics, *GRAPH_SIZES, *(name for array in op.inputs for name in array.names)}
     of_outputs = dict.fromkeys(name for array in op.outputs for dim in array.dims
-                               for name in names_in(dim) if name not in told)  # fmt: skip
+                               for name in names_in(dim) if name not in known)  # fmt: skip
     return free_sizes(op) or list(of_outputs)
 
 

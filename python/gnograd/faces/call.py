@@ -15,7 +15,7 @@ from gnograd.graphs.graph import Graph
 from gnograd.notation import shapes
 from gnograd.notation.declaration import FACES, NOTHING, Signature
 
-__all__ = ["Array", "Call", "TypeOfCall", "check_together", "kind_of", "known_sizes", "missing"]
+__all__ = ["Array", "Call", "TypeOfCall", "check_all_or_none", "kind_of", "known_sizes", "missing"]
 
 Array: TypeAlias = Any
 """A NumPy array, or any array on a GPU that has ``__cuda_array_interface__``."""
@@ -46,7 +46,7 @@ class Call:
         if not isinstance(inputs, tuple | list):
             raise TypeError(f"{name}: inputs is {kind_of(inputs)}, needs a tuple of arrays")
         self.inputs = self._arrays("", inputs, signature.inputs)
-        check_together(name, signature, self.inputs)
+        check_all_or_none(name, signature, self.inputs)
         given = [static[name] for name in signature.arrays]
         self._static.update(
             zip(signature.arrays, self._arrays("", given, signature.arrays), strict=True)
@@ -126,10 +126,10 @@ class Call:
         for name, array, mine in zip(specs, out, given, strict=False):
             if array is not mine:
                 raise ValueError(f"{self.name}: out for {name} is not contiguous")
-            summed = name in self.signature.summed and any(
-                array is results.get(f"out for {other}") for other in self.signature.summed
+            shared = name in self.signature.shared_gradient and any(
+                array is results.get(f"out for {other}") for other in self.signature.shared_gradient
             )
-            if array is not None and not summed:
+            if array is not None and not shared:
                 results[f"out for {name}"] = array
         memory.check_results(self.name, [*results.items()], others)
         return tuple(
@@ -317,14 +317,14 @@ class TypeOfCall:
         return tells
 
 
-def check_together(operator: str, signature: Signature, inputs: Sequence[Any]) -> None:
-    """Raise ValueError if only some of the inputs `Signature.together` are given."""
+def check_all_or_none(operator: str, signature: Signature, inputs: Sequence[Any]) -> None:
+    """Raise ValueError if only some of the inputs `Signature.all_or_none` are given."""
     given = dict(zip(signature.inputs, inputs, strict=False))
-    absent = [name for name in signature.together if given.get(name) is None]
-    if absent and len(absent) < len(signature.together):
+    absent = [name for name in signature.all_or_none if given.get(name) is None]
+    if absent and len(absent) < len(signature.all_or_none):
         raise ValueError(
             f"{operator}: {' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} missing: "
-            f"{', '.join(signature.together)} go together"
+            f"{', '.join(signature.all_or_none)} go together"
         )
 
 

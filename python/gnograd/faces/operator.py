@@ -25,7 +25,7 @@ from gnograd.faces.call import (
     Array,
     Call,
     TypeOfCall,
-    check_together,
+    check_all_or_none,
     kind_of,
     known_sizes,
     missing,
@@ -281,7 +281,7 @@ class Function(Generic[P, R]):
                 f"{self.name}: {len(inputs)} arrays were given for {', '.join(self.inputs)}"
             )
         padded = [*inputs, *self._absent[len(inputs) :]]
-        check_together(self.name, signature, padded)
+        check_all_or_none(self.name, signature, padded)
         type_ = TypeOfCall(self.name)
         for (name, spec), given in zip(signature.inputs.items(), padded, strict=True):
             if given is None:
@@ -416,7 +416,7 @@ class Function(Generic[P, R]):
         None as key where there is more to check: memory for results, arrays that kernels cannot
         take as they are, static arguments other than plain numbers and names.
         """
-        if out is not None or choice is _STRANGE:
+        if out is not None or choice is _NEEDS_CHECKS:
             return None, ()
         found = cpu.layouts(given)
         of_static = key_of(static)
@@ -594,16 +594,16 @@ class Operator(Function[P, R]):
         return call.prepared("vjp", 0, call.gradients(self.wanted(wrt)))
 
     def _cotangents(self, cotangent: Array) -> tuple[Any, ...]:
-        """Cotangents, one entry an output; `_STRANGE` if they are not given as such."""
+        """Cotangents, one entry an output; `_NEEDS_CHECKS` if they are not given as such."""
         if self.n_outputs == 1 and type(cotangent) not in _SEQUENCES:
             return (cotangent,)
         items = _items(cotangent)
-        return items if len(items) == self.n_outputs else (_STRANGE,)
+        return items if len(items) == self.n_outputs else (_NEEDS_CHECKS,)
 
     def _padded(self, arrays: Sequence[Array]) -> tuple[Any, ...]:
-        """One entry an input, None at the end; `_STRANGE` if they are not given as a sequence."""
+        """One entry an input, None at the end; `_NEEDS_CHECKS` if they are no sequence."""
         if type(arrays) not in _SEQUENCES:
-            return (_STRANGE,)
+            return (_NEEDS_CHECKS,)
         return (*arrays, *self._absent[len(arrays) :])
 
     def wanted(self, wrt: Collection[str] | None) -> Collection[str]:
@@ -622,15 +622,15 @@ class Operator(Function[P, R]):
 
 
 _SEQUENCES = (tuple, list)
-_STRANGE = object()
+_NEEDS_CHECKS = object()
 """Marks an argument in an unusual form, so that all checks are made; no kernel takes it."""
 
 
 def _items(arrays: Sequence[Array] | None) -> tuple[Any, ...]:
-    """A sequence of arrays as a tuple; `_STRANGE` if it is none."""
+    """A sequence of arrays as a tuple; `_NEEDS_CHECKS` if it is none."""
     if arrays is None:
         return ()
-    return tuple(arrays) if type(arrays) in _SEQUENCES else (_STRANGE,)
+    return tuple(arrays) if type(arrays) in _SEQUENCES else (_NEEDS_CHECKS,)
 
 
 def _choice(wrt: Collection[str] | None, *more: bool) -> Hashable:
@@ -639,7 +639,7 @@ def _choice(wrt: Collection[str] | None, *more: bool) -> Hashable:
     if wrt is None or kind is str:
         return (wrt, *more)
     if kind not in (tuple, list, set, frozenset) or not all(type(name) is str for name in wrt):
-        return _STRANGE
+        return _NEEDS_CHECKS
     return (frozenset(wrt), *more)
 
 

@@ -111,15 +111,15 @@ class Task:
     @functools.lru_cache(maxsize=1024)
     def read(text: bytes) -> Task:
         """Make the task from the text in a program."""
-        told = json.loads(text)
-        op = _operators.get(told["operator"])
+        stored = json.loads(text)
+        op = _operators.get(stored["operator"])
         if op is None:
             raise RuntimeError(
-                f"gnograd: this program needs the operator {told['operator']}, which there is not"
+                f"gnograd: this program needs the operator {stored['operator']}, which there is not"
             )
-        static = tuple(told["static"].items())
-        there = Parts(*(_mask(told["there"].get(group, "")) for group in Parts._fields))
-        return Task(op, static, told["face"], there, _mask(told["wrt"]), told["keeps"])
+        static = tuple(stored["static"].items())
+        there = Parts(*(_mask(stored["there"].get(group, "")) for group in Parts._fields))
+        return Task(op, static, stored["face"], there, _mask(stored["wrt"]), stored["keeps"])
 
     def parts(self, arrays: Iterable[Any]) -> Parts:
         """Sort the present arrays into groups."""

@@ -98,8 +98,8 @@ class Signature(NamedTuple):
     arrays: Mapping[str, str] = _NOTHING
     sizes: Mapping[str, int] = _NOTHING
     not_negative: Collection[str] = ()
-    together: Collection[str] = ()
-    summed: Collection[str] = ()
+    all_or_none: Collection[str] = ()
+    shared_gradient: Collection[str] = ()
     faults: Sequence[tuple[type[Exception], str]] = ()
 
     @property
@@ -141,7 +141,7 @@ class Declaration:
     saved: Mapping[str, str] = field(default_factory=dict)
     """Shapes of the arrays that the forward face saves for the vjp, in order. One with the name of
     an output is that output."""
-    offered: Collection[str] = ()
+    saved_only_in_c: Collection[str] = ()
     """Names in `saved` that kernels write and read for callers in C; Python does not save them."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Names in `saved` that no vjp reads, and where: words that all have to hold, each a backend
@@ -153,17 +153,17 @@ class Declaration:
     """Replacements by condition: shapes of arrays by their names, or an expression for a size,
     which replaces it everywhere. "None" is an array that is not saved, or an absent output: it is
     not returned, takes no cotangent, and is a null pointer to kernels."""
-    absent: Mapping[str, str] = field(default_factory=dict)
+    defaults_from_sizes: Mapping[str, str] = field(default_factory=dict)
     """Expressions of sizes that replace a static argument that is None, or a size that only static
     arrays determine when these are left out."""
     sizes: Callable[[Mapping[str, Any]], Mapping[str, int]] | None = None
-    """Sizes that have to be computed from static arguments; they take precedence over `absent`. The
-    Fortran tape calls ``<operator>_sizes``."""
+    """Sizes that have to be computed from static arguments; they take precedence over
+    `defaults_from_sizes`. The Fortran tape calls ``<operator>_sizes``."""
     not_negative: Collection[str] = ()
     """Inputs that must not be negative. Not checked on a GPU, where the host would have to wait."""
-    together: Collection[str] = ()
+    all_or_none: Collection[str] = ()
     """Optional inputs that must be given all together or not at all."""
-    summed: Collection[str] = ()
+    shared_gradient: Collection[str] = ()
     """Inputs whose gradients may share one output array, which gets their sum."""
     faults: Mapping[str, Sequence[tuple[type[Exception], str]]] = field(default_factory=dict)
     """Checks by condition, of static arrays before kernels run that cannot report errors
@@ -176,7 +176,7 @@ class Declaration:
         for condition, replaced in self.when.items():
             if _holds(condition, static):
                 changes.update(replaced)
-        for name, expression in self.absent.items():
+        for name, expression in self.defaults_from_sizes.items():
             if self._is_absent(name, static) and name not in sizes:
                 changes[name] = expression
 
@@ -196,12 +196,12 @@ class Declaration:
             inputs=shapes(self.inputs),
             outputs={k: NOTHING if spec == "None" else spec for k, spec in outputs.items()},
             arguments=shape("", self.arguments),
-            saved=shapes(self.saved) | dict.fromkeys(self.offered, "None"),
+            saved=shapes(self.saved) | dict.fromkeys(self.saved_only_in_c, "None"),
             arrays=arrays,
             sizes=sizes,
             not_negative=self.not_negative,
-            together=self.together,
-            summed=self.summed,
+            all_or_none=self.all_or_none,
+            shared_gradient=self.shared_gradient,
             faults=[
                 fault
                 for condition, faults in self.faults.items()

@@ -233,7 +233,7 @@ class _Face:
             values["graph"] = arrays and (lend_tensors(arrays) if lent else arrays.sizes)
         return values | dict(zip(self.op.arrays, operands[self.n : self.n_operands], strict=True))
 
-    def apart(self, static: Sequence[Any]) -> tuple[list[Any], list[Tensor | None]]:
+    def without_graph(self, static: Sequence[Any]) -> tuple[list[Any], list[Tensor | None]]:
         """Static arguments without the tensors of the graph, and these tensors."""
         rest = list(static)
         if self.place is None or not isinstance(rest[self.place], list):
@@ -241,7 +241,7 @@ class _Face:
         graph, rest[self.place] = rest[self.place], []
         return rest, graph
 
-    def together(self, rest: Sequence[Any], graph: Tensors) -> list[Any]:
+    def with_graph(self, rest: Sequence[Any], graph: Tensors) -> list[Any]:
         """Static arguments with the tensors of the graph put back."""
         static = list(rest)
         if graph and self.place is not None:
@@ -446,12 +446,12 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         operands: Tensors,
     ) -> Sequence[Tensor]:
         """Gradients of the inputs that `wrt` marks."""
-        rest, graph = faces.apart(static)
+        rest, graph = faces.without_graph(static)
         apply = functools.partial(Vjp.apply, (list(wrt), rest, len(graph)))
         return one_by_one(apply, *cotangents, *operands, *graph, *saved)
 
     def jvp(static: Sequence[Any], operands: Tensors, tangents: Tensors) -> Sequence[Tensor]:
-        rest, graph = faces.apart(static)
+        rest, graph = faces.without_graph(static)
         return one_by_one(functools.partial(Jvp.apply, rest), *operands, *tangents, *graph)
 
     def hvp(
@@ -461,7 +461,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         operands: Tensors,
         tangents: Tensors,
     ) -> Sequence[Tensor]:
-        rest, graph = faces.apart(static)
+        rest, graph = faces.without_graph(static)
         apply = functools.partial(Hvp.apply, (list(wrt), rest))
         return one_by_one(apply, *cotangents, *operands, *tangents, *graph)
 
@@ -469,7 +469,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         @staticmethod
         def forward(rest: list[Any], *tensors: Tensor | None) -> tuple[Tensor, ...]:
             operands, graph = tensors[:n_operands], tensors[n_operands:]
-            return tuple(faces.forward(*operands, *faces.together(rest, graph)))
+            return tuple(faces.forward(*operands, *faces.with_graph(rest, graph)))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -478,7 +478,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
             ctx.n_results, ctx.n_graph = len(output), len(graph)
             ctx.mark_non_differentiable(*output[n_outputs:])
             ctx.set_materialize_grads(False)
-            kept = faces.kept(output, operands, faces.together(ctx.rest, graph))
+            kept = faces.kept(output, operands, faces.with_graph(ctx.rest, graph))
             save(ctx, operands, graph, kept)
 
         @staticmethod
@@ -488,14 +488,14 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
             outputs = cotangents[:n_outputs]
             gradients: Sequence[Tensor | None] = [None] * n
             if any(wrt) and any(c is not None for c in outputs):
-                static = faces.together(ctx.rest, graph)
+                static = faces.with_graph(ctx.rest, graph)
                 gradients = spread(wrt, vjp(saved, wrt, static, outputs, operands))
             return (None, *gradients, *[None] * (len(faces.op.arrays) + ctx.n_graph))
 
         @staticmethod
         def jvp(ctx: Any, _: None, *tangents: Tensor | None) -> tuple[Tensor | None, ...]:
             operands, graph, _saved = saved_by(ctx, n_operands)
-            outputs = jvp(faces.together(ctx.rest, graph), operands, tangents[:n])
+            outputs = jvp(faces.with_graph(ctx.rest, graph), operands, tangents[:n])
             return (*outputs, *[None] * (ctx.n_results - n_outputs))
 
         @staticmethod
@@ -509,7 +509,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         ) -> tuple[Tensor, ...]:
             wrt, rest, n_graph = form
             cotangents, operands, graph, saved = parts(tensors, n_graph)
-            static = faces.together(rest, graph)
+            static = faces.with_graph(rest, graph)
             return tuple(faces.vjp(list(cotangents), *operands, list(saved), wrt, *static))
 
         @staticmethod
@@ -524,7 +524,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
             wanted, rest, _ = ctx.form
             arrays, graph, _saved = saved_by(ctx, n_outputs + n_operands)
             cotangents, operands = arrays[:n_outputs], arrays[n_outputs:]
-            static, along = faces.together(rest, graph), spread(wanted, directions)
+            static, along = faces.with_graph(rest, graph), spread(wanted, directions)
             needs = ctx.needs_input_grad[1:]
             to_cotangents: Sequence[Tensor | None] = [None] * n_outputs
             if any(needs[:n_outputs]):
@@ -539,7 +539,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
             wrt, rest, _n_graph = ctx.form
             arrays, graph, _saved = saved_by(ctx, n_outputs + n_operands)
             cotangents, operands = arrays[:n_outputs], arrays[n_outputs:]
-            static = faces.together(rest, graph)
+            static = faces.with_graph(rest, graph)
             moved, along = tangents[:n_outputs], tangents[n_outputs : n_outputs + n]
             result = hvp(wrt, static, cotangents, operands, along)
             if any(c is not None for c in moved):
@@ -555,7 +555,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         @staticmethod
         def forward(rest: list[Any], *tensors: Tensor | None) -> tuple[Tensor, ...]:
             arrays, graph = tensors[: n_operands + n], tensors[n_operands + n :]
-            return tuple(faces.jvp(*arrays, *faces.together(rest, graph)))
+            return tuple(faces.jvp(*arrays, *faces.with_graph(rest, graph)))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -568,7 +568,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Any, ...]:
             arrays, graph, _saved = saved_by(ctx, n_operands + n)
             operands, tangents = arrays[:n_operands], arrays[n_operands:]
-            static, needs = faces.together(ctx.rest, graph), ctx.needs_input_grad[1:]
+            static, needs = faces.with_graph(ctx.rest, graph), ctx.needs_input_grad[1:]
             wrt = _needed(operands[:n], needs[:n])
             gradients = hvp(wrt, static, cotangents, operands, tangents) if any(wrt) else []
             along = _needed(tangents, needs[n_operands : n_operands + n])
@@ -596,7 +596,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
             wrt, rest = form
             cotangents, others = tensors[:n_outputs], tensors[n_outputs:]
             arrays, graph = others[: n_operands + n], others[n_operands + n :]
-            return tuple(faces.hvp(list(cotangents), *arrays, wrt, *faces.together(rest, graph)))
+            return tuple(faces.hvp(list(cotangents), *arrays, wrt, *faces.with_graph(rest, graph)))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -638,7 +638,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         if torch.compiler.is_compiling():
             outputs = faces.forward(*operands, *static)
         else:
-            rest, graph = faces.apart(static)
+            rest, graph = faces.without_graph(static)
             outputs = Forward.apply(rest, *operands, *graph)
         return tuple(outputs[:n_outputs])
 
