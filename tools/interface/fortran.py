@@ -6,13 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from declarations import BATCH, Array, Operator, Static, names_in, read_operators
+from declarations import BATCH, FACES, Array, Operator, Static, names_in, read_operators
 
 CUDA_HEADER = Path(__file__).resolve().parents[2] / "cuda" / "gnograd_cuda.h.in"
 GRAPH_SIZES = ("n_src", "n_dst", "n_edges")
-WIDTHS = {"d": "n_features", "de": "n_edge_features", "do": "n_own_features"}
-"""Sizes by arguments of kernels, which need them where the arrays that tell them are absent."""
 C_TYPES = {
     "integer": "integer(c_int64_t)", "size": "integer(c_int64_t)", "code": "integer(c_int)",
     "logical": "integer(c_int)", "number": "real(c_double)", "integers": "type(c_ptr)",
@@ -95,8 +94,30 @@ def results_to_clear(op: Operator, arrays: Iterable[Array]) -> list[str]:
     return [array.name for array in arrays if array.written and "n_edges" in array.dims]
 
 
-def kernel_arguments(op: Operator, arrays: Iterable[Array]) -> str:
+class Shared(NamedTuple):
+    """Two gradients that may be one array, which gets their sum."""
+
+    gradient: str
+    other: str
+    flag: str
+    """Argument of the kernel: true if they are one array."""
+    rows: str
+    """Extent of the other array, without which its address means nothing."""
+
+
+def shared_gradient(op: Operator, face: str) -> Shared | None:
+    """Gradients of a face that may be one array."""
+    if "gradients" not in FACES[face] or not op.declaration.shared_gradient:
+        return None
+    first, second = op.declaration.shared_gradient
+    other = next(array for array in op.inputs if array.name == second.lower())
+    rows = expression(op, other.dims[0])
+    return Shared(f"grad_{first}", f"grad_{second}", f"{second}_is_{first}", rows)
+
+
+def kernel_arguments(op: Operator, face: str) -> str:
     """The arguments of the kernel, by keyword."""
+    arrays = [array for _, array in op.operands(face)]
     given = []
     results = {dim for array in op.outputs for dim in array.dims}
     for argument, static in op.statics.items():
@@ -110,8 +131,16 @@ def kernel_arguments(op: Operator, arrays: Iterable[Array]) -> str:
     in_shapes = {n for a in [*op.inputs, *op.outputs, *op.arrays, *op.lists] for n in a.names}
     given += [f"{n}={n}" for n in op.arguments if kind(op, n) == "size" and n not in in_shapes]
     given += [f"{array.name}={array.name}_" for array in arrays]
-    if op.declaration.shared_gradient and any(array.name.startswith("grad_") for array in arrays):
-        given += ["own_is_x=own_is_x", *(f"{short}={name}" for short, name in WIDTHS.items())]
+    shared = shared_gradient(op, face)
+    if shared:
+        given.append(f"{shared.flag}={shared.flag}")
+        # sizes of what is absent, too
+        declared_names = op.declaration.arguments.split()
+        given += [
+            f"{name.lower()}={argument}"
+            for name, argument in zip(declared_names, op.arguments, strict=True)
+            if kind(op, argument) == "size"
+        ]
     return ", ".join([*given, "error=error"])
 
 
