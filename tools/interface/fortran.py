@@ -6,9 +6,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from declarations import BATCH, FACES, Array, Operator, Static, names_in, read_operators
+from declarations import (
+    BATCH,
+    FACES,
+    Array,
+    Operator,
+    Static,
+    c_name,
+    names_in,
+    read_operators,
+)
 
 CUDA_HEADER = Path(__file__).resolve().parents[2] / "cuda" / "gnograd_cuda.h.in"
 GRAPH_SIZES = ("n_src", "n_dst", "n_edges")
@@ -94,25 +102,10 @@ def results_to_clear(op: Operator, arrays: Iterable[Array]) -> list[str]:
     return [array.name for array in arrays if array.written and "n_edges" in array.dims]
 
 
-class Shared(NamedTuple):
-    """Two gradients that may be one array, which gets their sum."""
-
-    gradient: str
-    other: str
-    flag: str
-    """Argument of the kernel: true if they are one array."""
-    rows: str
-    """Extent of the other array, without which its address means nothing."""
-
-
-def shared_gradient(op: Operator, face: str) -> Shared | None:
-    """Gradients of a face that may be one array."""
-    if "gradients" not in FACES[face] or not op.declaration.shared_gradient:
-        return None
-    first, second = op.declaration.shared_gradient
-    other = next(array for array in op.inputs if array.name == second.lower())
-    rows = expression(op, other.dims[0])
-    return Shared(f"grad_{first}", f"grad_{second}", f"{second}_is_{first}", rows)
+def shared_gradient(op: Operator, face: str) -> list[Array]:
+    """Two inputs whose gradients in a face may be one array, which gets their sum; or none."""
+    names = op.declaration.shared_gradient if "gradients" in FACES[face] else ()
+    return [array for array in op.inputs if array.name in names]
 
 
 def kernel_arguments(op: Operator, face: str) -> str:
@@ -133,14 +126,10 @@ def kernel_arguments(op: Operator, face: str) -> str:
     given += [f"{array.name}={array.name}_" for array in arrays]
     shared = shared_gradient(op, face)
     if shared:
-        given.append(f"{shared.flag}={shared.flag}")
+        given.append("{1}_is_{0}={1}_is_{0}".format(*(array.name for array in shared)))
         # sizes of what is absent, too
-        declared_names = op.declaration.arguments.split()
-        given += [
-            f"{name.lower()}={argument}"
-            for name, argument in zip(declared_names, op.arguments, strict=True)
-            if kind(op, argument) == "size"
-        ]
+        sizes = [n for n in op.declaration.arguments.split() if kind(op, c_name(n)) == "size"]
+        given += [f"{name.lower()}={c_name(name)}" for name in sizes]
     return ", ".join([*given, "error=error"])
 
 

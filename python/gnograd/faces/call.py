@@ -146,12 +146,8 @@ class Call:
 
     def results(self, return_saved: bool, out: Sequence[Array] | Array) -> tuple[Array, ...]:
         """Memory for the outputs, and for the other saved arrays if wanted and needed."""
-        own = {
-            name: spec if return_saved else "None"
-            for name, spec in self.signature.saved.items()
-            if name not in self.signature.outputs
-        }
-        kept = {name: spec for name, spec in own.items() if spec != "None"}
+        own = self.signature.own_saved
+        kept = {name: spec for name, spec in own.items() if return_saved and spec != "None"}
         wanted = {**self.signature.outputs, **kept}
         n = sum(self.signature.there)
         arrays = dict(zip(wanted, self.memory(wanted, out, n), strict=True))
@@ -174,8 +170,7 @@ class Call:
     @property
     def places_of_saved(self) -> tuple[int, ...]:
         """Positions of the saved arrays among `results`."""
-        own = [name for name in self.signature.saved if name not in self.signature.outputs]
-        names = [*self.signature.outputs, *own]
+        names = [*self.signature.outputs, *self.signature.own_saved]
         return tuple(map(names.index, self.signature.saved))
 
     @functools.cached_property

@@ -112,12 +112,16 @@ class Signature(NamedTuple):
         """Flag for every array in `saved`: false for one not saved with these static arguments."""
         return [spec != "None" for spec in self.saved.values()]
 
+    @property
+    def own_saved(self) -> dict[str, str]:
+        """Saved arrays that are not outputs."""
+        return {name: spec for name, spec in self.saved.items() if name not in self.outputs}
+
     def kept(self, results: Sequence[Any]) -> list[Any]:
         """Pick the saved arrays that are needed from all arrays in `Function.results`."""
-        names = [name for name, needed in zip(self.saved, self.needed, strict=True) if needed]
-        own = [name for name in names if name not in self.outputs]
+        own = [name for name, spec in self.own_saved.items() if spec != "None"]
         by_name = dict(zip([*self.outputs, *own], results, strict=True))
-        return [by_name[name] for name in names]
+        return [by_name[name] for name, spec in self.saved.items() if spec != "None"]
 
 
 @dataclass(frozen=True, kw_only=True)
