@@ -26,9 +26,11 @@ _UNREAD = {
     "cuda f16|bf16": "out lse",
 }
 """Saved arrays that no vjp reads: a mean over heads loses their values, 16 bits accuracy."""
-_MEAN_OF_HEADS = {"concat_heads=False": {"out": "n_dst C"}}
 _SEED = {"seed": "int64 1 or None"}
-_WHEN = {**_MEAN_OF_HEADS, "dropout!=0.0": {"seed": "int64 1"}}
+_WHEN = {
+    "concat_heads=False": {"out": "n_dst C", "lse": "None"},
+    "dropout!=0.0": {"seed": "int64 1"},
+}
 
 
 @operator(
