@@ -24,7 +24,16 @@ SAVING = [name for name in sorted(calls.calls()) if getattr(gg, name).declaratio
 
 def with_all_saved(op):
     """The operator with what kernels write and read for callers in C, too."""
-    declaration = dataclasses.replace(op.declaration, offered=())
+    declaration = op.declaration
+    when = {
+        condition: {
+            name: spec
+            for name, spec in changes.items()
+            if spec != "None" or name not in declaration.unread.get(condition, "").split()
+        }
+        for condition, changes in declaration.when.items()
+    }
+    declaration = dataclasses.replace(declaration, saved_only_in_c=(), when=when)
     return type(op)(op.__wrapped__, declaration, op._choices, {})
 
 
@@ -88,6 +97,22 @@ def test_what_is_called_unread_is_not_read_and_all_else_is(name, backend, dtype)
             spoiled[k] = put(spoil(get(saved[k])))
             same = gradients(spoiled) == right
             assert same == (label in unread), (label, static)
+
+
+@pytest.mark.parametrize("name", SAVING)
+def test_what_no_backend_reads_is_not_saved(name):
+    op = getattr(gg, name)
+    inputs, given = calls.call_of(name, calls.graph())
+    for static in variants(op, given):
+        complete = op.complete(static)
+        unread = [
+            op.declaration.not_read(backend, type_, complete)
+            for (backend, _), type_ in TYPES.items()
+        ]
+        _, saved = op.forward(*inputs, return_saved=True, **static)
+        by_name = dict(zip(op.declaration.saved, saved, strict=True))
+        for label in set.intersection(*unread) - {*op.declaration.outputs}:
+            assert by_name[label] is None, (label, static)
 
 
 def test_unread_arrays_are_saved_ones():

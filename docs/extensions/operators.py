@@ -216,7 +216,7 @@ def arrays(op: Function[Any, Any]) -> str:
     add("input", declared.inputs)
     add("static", declared.arrays)
     add("output", declared.outputs)
-    kept = {k: v for k, v in declared.saved.items() if k not in declared.offered}
+    kept = {k: v for k, v in declared.saved.items() if k not in declared.saved_only_in_c}
     add("saved for vjp", kept)
     text = table(["array", "", "shape", "dtype", ""], rows)
     if not kept and isinstance(op, Operator):

@@ -115,7 +115,7 @@ def make(trial, name, style="normal", forced=(), dense=False):
             present[label] = spec
         elif label == "weight_derivatives" and "edge_weight" not in present:
             continue  # they go together
-        elif label in signature.together:
+        elif label in signature.all_or_none:
             if together:
                 present[label] = spec
         elif label in signature.inputs and trial.chance(0.7):

@@ -32,8 +32,8 @@ def before_arrays(op: Operator, graph: str) -> list[tuple[str, str]]:
             array = static_arrays[name]
             parameters.append((f"const {INTEGERS[array.dtype]} *{name}", shape(array)))
         else:
-            told = f"[{length[name]}]" if kind == "integers" else ""
-            parameters.append((SCALARS[kind].format(name), told))
+            extent = f"[{length[name]}]" if kind == "integers" else ""
+            parameters.append((SCALARS[kind].format(name), extent))
     return parameters
 
 
@@ -55,14 +55,14 @@ def _extents(dims: Sequence[str]) -> str:
 def unread(op: Operator, backend: str) -> str:
     """A comment that names saved arrays vjp does not read; empty if it reads all."""
     parts = []
-    for where, names in op.unread.items():
+    for where, names in op.declaration.unread.items():
         words = [word for word in where.split() if word != backend]
         if {"cpu", "cuda"} & {*words}:
             continue
-        told = ", ".join(names.split())
+        part = ", ".join(names.split())
         for word in words:
-            told += f" where {word}" if "=" in word else f" in {' and '.join(word.split('|'))}"
-        parts.append(told)
+            part += f" where {word}" if "=" in word else f" in {' and '.join(word.split('|'))}"
+        parts.append(part)
     text = f"/* vjp of {op.name} does not read: {'; '.join(parts)}. */"
     return textwrap.fill(text, WIDTH, subsequent_indent=" * ") if parts else ""
 

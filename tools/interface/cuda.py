@@ -13,6 +13,7 @@ class template it has: agg_weighted is AggWeighted (cuda/device/call.cuh describ
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 import textwrap
@@ -60,23 +61,11 @@ class Class:
 
 def declared(op: Operator) -> Class:
     """The class of a declared operator."""
-    vjp = op.operands("vjp") if op.differentiable else []
-    n_saved, n_inputs, n_outputs = len(op.saved), len(op.inputs), len(op.outputs)
-    lengths = {
-        "forward": [n_inputs],
-        "vjp": [n_outputs, n_inputs, n_saved, n_inputs],
-        "jvp": [n_inputs, n_inputs, n_outputs],
-        "hvp": [n_outputs, n_inputs, n_inputs, n_inputs],
-    }
-    assert not vjp or len(vjp) == sum(lengths["vjp"])
     faces = []
     for face in op.faces:
-        arrays, groups = op.operands(face), []
-        for length in lengths[face]:
-            groups.append(arrays[:length])
-            arrays = arrays[length:]
-        groups.append(arrays)  # of forward: outputs, and what it saves
-        parameters = tuple(tuple(map(_array, group)) for group in groups if group)
+        # results are one group: of forward the outputs, and what it saves
+        groups = itertools.groupby(op.operands(face), lambda item: item[1].written or item[0])
+        parameters = tuple(tuple(_array(array) for _, array in group) for _, group in groups)
         faces.append(Face(face, parameters))
     before = tuple(c.before_arrays(op, "gnograd_cuda_graph"))
     return Class(op.name, before, tuple(faces), c.unread(op, "cuda"))
@@ -409,17 +398,17 @@ def functions(operator: Class, type_: str) -> Iterable[tuple[Face, bool, str, li
 
 def declare(operator: Class, types: Sequence[str]) -> str:
     """All functions of an operator. Arrays are explained where they come first."""
-    lines, told = [operator.unread] if operator.unread else [], set[str]()
+    lines, explained = [operator.unread] if operator.unread else [], set[str]()
     for type_ in types:
         for _, counts, name, parameters in functions(operator, type_):
-            explained = [
-                (text, "" if name_of(text) in told or counts else comment)
+            commented = [
+                (text, "" if name_of(text) in explained or counts else comment)
                 for text, comment in parameters
             ]
             result = "size_t" if counts else "int"
-            lines.append(c.function(f"GNOGRAD_CUDA_API {result} {name}", explained))
+            lines.append(c.function(f"GNOGRAD_CUDA_API {result} {name}", commented))
             if not counts:
-                told |= {name_of(text) for text, _ in parameters}
+                explained |= {name_of(text) for text, _ in parameters}
     return "\n".join(lines)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +21,13 @@ from typing import Any
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "gnograd"
 sys.path.append(str(PACKAGE / "notation"))
-from declaration import NOTHING, Declaration  # noqa: E402  (which needs nothing but Python)
+from declaration import (  # noqa: E402  (which needs nothing but Python)
+    FACES,
+    NOTHING,
+    Declaration,
+    names_in,
+    parse,
+)
 
 C_NAMES = {
     "C": "n_channels", "Ce": "n_edge_channels", "D": "n_features", "Dd": "n_dst_features",
@@ -98,12 +104,8 @@ class Operator:
     """Arrays that forward writes and vjp reads, outputs among them."""
     arrays: tuple[Array, ...]
     """Static arrays."""
-    absent: Mapping[str, str]
+    defaults_from_sizes: Mapping[str, str]
     """Values in place of arguments that are left out, by their names in C."""
-    summed: tuple[str, ...]
-    """Inputs whose gradients may be written to one array."""
-    unread: Mapping[str, str]
-    """Saved arrays that no vjp reads, by where; see `Declaration`."""
     renamed: Mapping[str, Mapping[str, str]]
     """Replacements of sizes, by the condition under which they hold and by names in C."""
     differentiable: bool
@@ -111,6 +113,7 @@ class Operator:
     """Names in `arguments` that the C function of the operation on the tape takes."""
     positional: tuple[str, ...]
     """Inputs that have no default, in Fortran's names."""
+    declaration: Declaration
     syntax: ast.FunctionDef
     """Declaration in Python: a function without a body."""
 
@@ -122,7 +125,7 @@ class Operator:
     @property
     def faces(self) -> tuple[str, ...]:
         """Names of its faces."""
-        return ("forward", "vjp", "jvp", "hvp") if self.differentiable else ("forward",)
+        return tuple(FACES) if self.differentiable else ("forward",)
 
     @property
     def sizes_from_arrays(self) -> list[str]:
@@ -144,29 +147,28 @@ class Operator:
         outputs = {array.name for array in self.outputs}
         return [array for array in self.saved if array.name not in outputs]
 
-    def operands(self, face: str) -> list[Array]:
-        """The arrays of a face in the order of its arguments."""
-        cotangents = self._named(self.outputs, "c_{}", len(self.outputs) > 1)
-        if len(self.outputs) == 1:
-            cotangents = self._named(self.outputs, "cotangent", False)
-        tangents = self._named(self.inputs, "t_{}", True)
-        gradients = self._named(self.inputs, "grad_{}", True, written=True)
-        saved = self._named(self.own_saved, "{}", True, written=True)
-        results = self._named(self.outputs, "t_{}", False, written=True)
-        return {
-            "forward": [*self.inputs, *self.outputs, *saved],
-            "vjp": [*cotangents, *self.inputs, *self._named(self.saved, "{}", True), *gradients],
-            "jvp": [*self.inputs, *tangents, *results],
-            "hvp": [*cotangents, *self.inputs, *tangents, *gradients],
-        }[face]
-
-    @staticmethod
-    def _named(
-        arrays: Sequence[Array], name: str, optional: bool, written: bool = False
-    ) -> list[Array]:
-        return [
-            replace(a, name=name.format(a.name), optional=optional, written=written) for a in arrays
-        ]
+    def operands(self, face: str) -> list[tuple[str, Array]]:
+        """The arrays of a face with their groups, in the order of its arguments."""
+        arrays = {a.name: a for a in [*self.inputs, *self.saved, *self.outputs]}
+        several = len(self.outputs) > 1
+        forms = {
+            "cotangents": "c_{}" if several else "cotangent", "tangents": "t_{}",
+            "gradients": "grad_{}", "outputs": "t_{}" if face == "jvp" else "{}", "saved": "{}",
+        }  # fmt: skip
+        needed = {"outputs", *(() if several else ("cotangents",))}
+        written = {"outputs", "gradients", *(("saved",) if face == "forward" else ())}
+        found = []
+        for group, name in self.declaration.operands(face):
+            array = arrays[name.lower()]
+            if group != "inputs":
+                array = replace(
+                    array,
+                    name=forms[group].format(array.name),
+                    optional=group not in needed,
+                    written=group in written,
+                )
+            found.append((group, array))
+        return found
 
 
 def families(package: Path = PACKAGE) -> list[str]:
@@ -237,11 +239,13 @@ def _operator(
     words = shapes["arguments"].split()
     lists = [name for name, static in statics.items() if static.kind == "integers"]
     sizes = [word for word in words if word not in statics]
-    known = {k: v for k, v in shapes.items() if k not in ("choices", "limits", "kind")}
+    declaration = Declaration(
+        **{k: v for k, v in shapes.items() if k not in ("choices", "limits", "kind")}
+    )
 
     def array(name: str, spec: str, written: bool = False) -> Array:
-        dims, dtype, absent = _parse(spec)
-        otherwise, unless = {}, [""] if name in shapes.get("offered", ()) else []
+        parsed, dims = parse(spec), _extents(spec)
+        otherwise, unless = {}, [""] if name in declaration.saved_only_in_c else []
         for condition, changes in when.items():
             sizes = {word: new for word, new in changes.items() if word in words}
             changed = changes.get(name, spec)
@@ -250,10 +254,11 @@ def _operator(
                 continue
             changed = NOTHING if changed == "None" else changed
             renamed = " ".join(sizes.get(word, word) for word in changed.split())
-            other = _parse(renamed)[0]
+            other = _extents(renamed)
             if other != dims:
                 otherwise[condition] = other
-        return Array(name.lower(), dims, dtype, absent, written, otherwise, tuple(unless))
+        dtype = {"": "real", "real": "wide"}.get(parsed.dtype, parsed.dtype)
+        return Array(name.lower(), dims, dtype, parsed.optional, written, otherwise, tuple(unless))
 
     op = Operator(
         name=node.name,
@@ -268,16 +273,17 @@ def _operator(
         outputs=tuple(array(name, spec, True) for name, spec in shapes["outputs"].items()),
         saved=tuple(array(name, spec) for name, spec in shapes.get("saved", {}).items()),
         arrays=tuple(array(name, spec) for name, spec in arrays.items()),
-        absent={c_name(n): in_c(e) for n, e in shapes.get("absent", {}).items()},
-        summed=tuple(shapes.get("summed", ())),
-        unread=shapes.get("unread", {}),
+        defaults_from_sizes={
+            c_name(n): in_c(e) for n, e in declaration.defaults_from_sizes.items()
+        },
         renamed={
             condition: {c_name(word): in_c(changes[word]) for word in changes if word in sizes}
             for condition, changes in when.items()
         },
         differentiable=differentiable,
+        declaration=declaration,
         syntax=node,
-        on_tape=tuple(map(c_name, Declaration(**known).words_on_tape(statics, lists))),
+        on_tape=tuple(map(c_name, declaration.words_on_tape(statics, lists))),
         positional=tuple(
             a.arg.lower() for a in node.args.args[: len(node.args.args) - len(node.args.defaults)]
         ),
@@ -305,9 +311,9 @@ def _check_function(family: str, node: ast.FunctionDef, shapes: Mapping[str, Any
         try:
             _ = default and ast.literal_eval(default)
         except ValueError:
-            told = ast.unparse(default)  # type: ignore[arg-type]
+            written = ast.unparse(default)  # type: ignore[arg-type]
             raise ValueError(
-                f"{where}: the default of {argument.arg} is {told}, needs a literal"
+                f"{where}: the default of {argument.arg} is {written}, needs a literal"
             ) from None
 
 
@@ -328,8 +334,8 @@ def _check_sizes(op: Operator, shapes: Mapping[str, Any]) -> None:
             if c_name(argument.arg) not in words:
                 raise ValueError(f"{where}: {argument.arg} is not among the arguments")
     arrays = [*op.inputs, *op.outputs, *op.saved, *op.arrays]
-    told = {name for array in arrays for name in array.names}
-    for name in sorted(told | words):
+    in_shapes = {name for array in arrays for name in array.names}
+    for name in sorted(in_shapes | words):
         if name != name.lower():
             raise ValueError(
                 f"{where}: {name} needs another name in C and Fortran, in C_NAMES of "
@@ -337,14 +343,14 @@ def _check_sizes(op: Operator, shapes: Mapping[str, Any]) -> None:
             )
     if "sizes" in shapes:  # which may compute any
         return
-    told |= {name for array in op.lists for name in array.names}
+    in_shapes |= {name for array in op.lists for name in array.names}
     for name in op.arguments:
-        if name not in op.statics and name not in told:
+        if name not in op.statics and name not in in_shapes:
             raise ValueError(
                 f"{where}: {name}, among the arguments, is no static argument nor in any shape"
             )
     of_graph = {"n_src", "n_dst", "n_edges"} if op.has_graph else set()
-    for name in sorted(told - words - of_graph):
+    for name in sorted(in_shapes - words - of_graph):
         declared = next((size for size, other in C_NAMES.items() if other == name), name)
         raise ValueError(f"{where}: {declared}, in a shape, is not among the arguments")
 
@@ -374,19 +380,10 @@ def _maybe_none(node: ast.FunctionDef) -> dict[str, bool]:
     return {a.arg: ast.unparse(a.annotation).endswith("None") for a in node.args.args}  # type: ignore[arg-type]
 
 
-def _parse(spec: str) -> tuple[tuple[str, ...], str, bool]:
-    """Extents by their C names, dtype, whether it may be absent."""
-    words = spec.removesuffix(" or None").split()
-    dtype = {"real": "wide", "int32": "int32", "int64": "int64"}.get(words[0], "real")
-    if dtype != "real":
-        words = words[1:]
-    words = [BATCH if word == "*" else word for word in words]
-    return tuple(map(in_c, words)), dtype, spec.endswith(" or None")
-
-
-def names_in(expression: str) -> list[str]:
-    """Names of the sizes in an expression."""
-    return [name for name in re.findall(r"[A-Za-z_]\w*", expression) if name != "max"]
+def _extents(spec: str) -> tuple[str, ...]:
+    """Extents of a shape by their C names."""
+    parsed = parse(spec)
+    return (*[BATCH] * parsed.leading, *map(in_c, parsed.dims))
 
 
 def c_name(size: str) -> str:

@@ -7,12 +7,19 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from declarations import BATCH, Array, Operator, Static, names_in, read_operators
+from declarations import (
+    BATCH,
+    FACES,
+    Array,
+    Operator,
+    Static,
+    c_name,
+    names_in,
+    read_operators,
+)
 
 CUDA_HEADER = Path(__file__).resolve().parents[2] / "cuda" / "gnograd_cuda.h.in"
 GRAPH_SIZES = ("n_src", "n_dst", "n_edges")
-WIDTHS = {"d": "n_features", "de": "n_edge_features", "do": "n_own_features"}
-"""Sizes by arguments of kernels, which need them where the arrays that tell them are absent."""
 C_TYPES = {
     "integer": "integer(c_int64_t)", "size": "integer(c_int64_t)", "code": "integer(c_int)",
     "logical": "integer(c_int)", "number": "real(c_double)", "integers": "type(c_ptr)",
@@ -95,8 +102,15 @@ def results_to_clear(op: Operator, arrays: Iterable[Array]) -> list[str]:
     return [array.name for array in arrays if array.written and "n_edges" in array.dims]
 
 
-def kernel_arguments(op: Operator, arrays: Iterable[Array]) -> str:
+def shared_gradient(op: Operator, face: str) -> list[Array]:
+    """Two inputs whose gradients in a face may be one array, which gets their sum; or none."""
+    names = op.declaration.shared_gradient if "gradients" in FACES[face] else ()
+    return [array for array in op.inputs if array.name in names]
+
+
+def kernel_arguments(op: Operator, face: str) -> str:
     """The arguments of the kernel, by keyword."""
+    arrays = [array for _, array in op.operands(face)]
     given = []
     results = {dim for array in op.outputs for dim in array.dims}
     for argument, static in op.statics.items():
@@ -107,11 +121,15 @@ def kernel_arguments(op: Operator, arrays: Iterable[Array]) -> str:
             "logical": "{} /= 0", "integer": "{}", "number": "{}",
         }[static.kind]  # fmt: skip
         given.append(f"{static.name}={convert.format(argument)}")
-    told = {n for a in [*op.inputs, *op.outputs, *op.arrays, *op.lists] for n in a.names}
-    given += [f"{n}={n}" for n in op.arguments if kind(op, n) == "size" and n not in told]
+    in_shapes = {n for a in [*op.inputs, *op.outputs, *op.arrays, *op.lists] for n in a.names}
+    given += [f"{n}={n}" for n in op.arguments if kind(op, n) == "size" and n not in in_shapes]
     given += [f"{array.name}={array.name}_" for array in arrays]
-    if op.summed and any(array.name.startswith("grad_") for array in arrays):
-        given += ["own_is_x=own_is_x", *(f"{short}={name}" for short, name in WIDTHS.items())]
+    shared = shared_gradient(op, face)
+    if shared:
+        given.append("{1}_is_{0}={1}_is_{0}".format(*(array.name for array in shared)))
+        # sizes of what is absent, too
+        sizes = [n for n in op.declaration.arguments.split() if kind(op, c_name(n)) == "size"]
+        given += [f"{name.lower()}={c_name(name)}" for name in sizes]
     return ", ".join([*given, "error=error"])
 
 
@@ -234,26 +252,23 @@ def device_arguments(op: Operator) -> list[str]:
 
 
 def _addresses(op: Operator, face: str, groups: dict[str, str]) -> list[str]:
-    """The arrays of a face in their order; groups are the names of the arrays of addresses."""
+    """The arrays of a face in their order; groups are the names of the arrays of addresses.
+
+    A saved output is where the outputs are.
+    """
+    outputs = [array.name for array in op.outputs]
+    places = {
+        "outputs": outputs,
+        "cotangents": outputs,
+        "saved": [array.name for array in op.own_saved],
+    }
+    inputs = [array.name for array in op.inputs]
     given = []
-    places = {array.name: k for k, array in enumerate(op.inputs, 1)}
-    outputs = {array.name: k for k, array in enumerate(op.outputs, 1)}
-    own = {array.name: k for k, array in enumerate(op.own_saved, 1)}
-    for array in op.operands(face):
-        name, group = array.name, ""
-        if name in places and group == "":
-            group, k = "inputs", places[name]
-        elif name.startswith("t_") and name[2:] in places and face != "forward":
-            group, k = "tangents", places[name[2:]]
-        elif name.startswith("grad_") and face in ("vjp", "hvp"):
-            group, k = "gradients", places[name[5:]]
-        elif name == "cotangent" or name.startswith("c_"):
-            group, k = "cotangents", outputs.get(name[2:], 1)
-        elif name in own:
-            group, k = "saved", own[name]
-        else:
-            group, k = "outputs", outputs[name.removeprefix("t_")]
-        given.append(f"{groups[group]}({k})")
+    for group, declared_name in op.declaration.operands(face):
+        name = declared_name.lower()
+        if group == "saved" and name in outputs:
+            group = "outputs"
+        given.append(f"{groups[group]}({places.get(group, inputs).index(name) + 1})")
     return given
 
 
@@ -282,7 +297,7 @@ def checks(op: Operator) -> list[str]:
     lines.append("if (failed(store)) return")
     if not early:
         lines += hook
-    for name, text in op.absent.items():
+    for name, text in op.defaults_from_sizes.items():
         test = f"operator%default_{name}" if kind(op, name) == "number" else f"{name} == unknown"
         lines.append(f"if ({test}) {name} = {expression(op, text, 'graph')}")
     for name in sizes(op):
@@ -303,9 +318,9 @@ def checks(op: Operator) -> list[str]:
 
 def computed(op: Operator) -> list[str]:
     """Sizes that follow from static arguments alone, by the Fortran `<family>_sizes`."""
-    told = {*op.statics, *GRAPH_SIZES, *(name for array in op.inputs for name in array.names)}
+    known = {*op.statics, *GRAPH_SIZES, *(name for array in op.inputs for name in array.names)}
     of_outputs = dict.fromkeys(name for array in op.outputs for dim in array.dims
-                               for name in names_in(dim) if name not in told)  # fmt: skip
+                               for name in names_in(dim) if name not in known)  # fmt: skip
     return free_sizes(op) or list(of_outputs)
 
 

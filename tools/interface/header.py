@@ -18,18 +18,18 @@ REALS = {"r32": "float", "r64": "double"}
 
 def declare(op: Operator) -> str:
     """All functions of an operator. Arrays are explained where they come first."""
-    functions, told = [], set[str]()
+    functions, explained = [], set[str]()
     for kind, real in REALS.items():
         for face in op.faces:
             parameters = [
-                (text, "" if text in told else comment)
+                (text, "" if text in explained else comment)
                 for text, comment in c.before_arrays(op, "gnograd_graph")
             ]
-            for array in op.operands(face):
+            for _, array in op.operands(face):
                 text = c.pointer(array, real, real)
-                parameters.append((text, "" if array.name in told else c.shape(array)))
-                told.add(array.name)
-            told |= {text for text, _ in parameters}
+                parameters.append((text, "" if array.name in explained else c.shape(array)))
+                explained.add(array.name)
+            explained |= {text for text, _ in parameters}
             functions.append(c.function(f"int gnograd_{op.name}_{face}_{kind}", parameters))
     return "\n".join(filter(None, [c.unread(op, "cpu"), *functions]))
 

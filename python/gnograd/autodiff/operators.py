@@ -89,11 +89,11 @@ def _arguments(
     instead = dict(zip(op.declaration.arguments.split(), signature.arguments.split(), strict=True))
     codes, kept = op.codes(static), []
     sizes: dict[str, int] = {}
-    told = any(
+    sized = any(
         static[name] is not None or not shapes.parse(spec).optional
         for name, spec in signature.arrays.items()
     )
-    if told or any(instead[word] not in codes for word in words):
+    if sized or any(instead[word] not in codes for word in words):
         sizes = _sizes(op, signature, static, inputs)
     arguments = []
     for word in words:

@@ -269,8 +269,7 @@ def forward(
 
     work = _Work(dg, op, "forward", [inputs], static, prepare, by_name=True)
     results, places = work.prepared
-    own = {k: spec for k, spec in work.signature.saved.items() if k not in work.signature.outputs}
-    specs = {**work.signature.outputs, **own}
+    specs = {**work.signature.outputs, **work.signature.own_saved}
 
     def run(part: str, arrays: list[list[Any]], memory: Sequence[Any]) -> None:
         there = [x for x, spec in zip(memory, specs.values(), strict=True) if spec != "None"]

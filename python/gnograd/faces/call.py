@@ -13,9 +13,9 @@ import numpy as np
 from gnograd.backends import backend_of, cpu, memory
 from gnograd.graphs.graph import Graph
 from gnograd.notation import shapes
-from gnograd.notation.declaration import NOTHING, Signature
+from gnograd.notation.declaration import FACES, NOTHING, Signature
 
-__all__ = ["Array", "Call", "TypeOfCall", "check_together", "kind_of", "known_sizes", "missing"]
+__all__ = ["Array", "Call", "TypeOfCall", "check_all_or_none", "kind_of", "known_sizes", "missing"]
 
 Array: TypeAlias = Any
 """A NumPy array, or any array on a GPU that has ``__cuda_array_interface__``."""
@@ -46,7 +46,7 @@ class Call:
         if not isinstance(inputs, tuple | list):
             raise TypeError(f"{name}: inputs is {kind_of(inputs)}, needs a tuple of arrays")
         self.inputs = self._arrays("", inputs, signature.inputs)
-        check_together(name, signature, self.inputs)
+        check_all_or_none(name, signature, self.inputs)
         given = [static[name] for name in signature.arrays]
         self._static.update(
             zip(signature.arrays, self._arrays("", given, signature.arrays), strict=True)
@@ -126,10 +126,10 @@ class Call:
         for name, array, mine in zip(specs, out, given, strict=False):
             if array is not mine:
                 raise ValueError(f"{self.name}: out for {name} is not contiguous")
-            summed = name in self.signature.summed and any(
-                array is results.get(f"out for {other}") for other in self.signature.summed
+            shared = name in self.signature.shared_gradient and any(
+                array is results.get(f"out for {other}") for other in self.signature.shared_gradient
             )
-            if array is not None and not summed:
+            if array is not None and not shared:
                 results[f"out for {name}"] = array
         memory.check_results(self.name, [*results.items()], others)
         return tuple(
@@ -146,12 +146,8 @@ class Call:
 
     def results(self, return_saved: bool, out: Sequence[Array] | Array) -> tuple[Array, ...]:
         """Memory for the outputs, and for the other saved arrays if wanted and needed."""
-        own = {
-            name: spec if return_saved else "None"
-            for name, spec in self.signature.saved.items()
-            if name not in self.signature.outputs
-        }
-        kept = {name: spec for name, spec in own.items() if spec != "None"}
+        own = self.signature.own_saved
+        kept = {name: spec for name, spec in own.items() if return_saved and spec != "None"}
         wanted = {**self.signature.outputs, **kept}
         n = sum(self.signature.there)
         arrays = dict(zip(wanted, self.memory(wanted, out, n), strict=True))
@@ -174,8 +170,7 @@ class Call:
     @property
     def places_of_saved(self) -> tuple[int, ...]:
         """Positions of the saved arrays among `results`."""
-        own = [name for name in self.signature.saved if name not in self.signature.outputs]
-        names = [*self.signature.outputs, *own]
+        names = [*self.signature.outputs, *self.signature.own_saved]
         return tuple(map(names.index, self.signature.saved))
 
     @functools.cached_property
@@ -186,15 +181,17 @@ class Call:
             for word in self.signature.arguments.split()
         ]
 
-    def run(self, face: str, given: Sequence[Array], results: Sequence[Array]) -> None:
-        """Call the kernel."""
+    def run(self, face: str, results: Sequence[Array], **given: Sequence[Array]) -> None:
+        """Call the kernel; arrays besides inputs and results are given by their groups."""
         assert self._backend is not None
         arguments = self._arguments
         found = self._backend.faults(self.name, arguments, len(self.signature.faults))
         for item, (error, message) in zip(found, self.signature.faults, strict=False):
             if item >= 0:
                 raise error(f"{self.name}: {message.format(item)}")
-        self._backend.run(self.name, face, self._type.dtype, [*arguments, *given, *results])
+        given["inputs"] = self.inputs
+        arrays = [array for group in FACES[face] for array in given.get(group, ())]
+        self._backend.run(self.name, face, self._type.dtype, [*arguments, *arrays, *results])
 
     def prepared(self, face: str, n_absent: int, results: Sequence[Array]) -> cpu.Prepared | None:
         """Prepared call for later calls of this kind; None where each needs checks of its own.
@@ -315,14 +312,14 @@ class TypeOfCall:
         return tells
 
 
-def check_together(operator: str, signature: Signature, inputs: Sequence[Any]) -> None:
-    """Raise ValueError if only some of the inputs `Signature.together` are given."""
+def check_all_or_none(operator: str, signature: Signature, inputs: Sequence[Any]) -> None:
+    """Raise ValueError if only some of the inputs `Signature.all_or_none` are given."""
     given = dict(zip(signature.inputs, inputs, strict=False))
-    absent = [name for name in signature.together if given.get(name) is None]
-    if absent and len(absent) < len(signature.together):
+    absent = [name for name in signature.all_or_none if given.get(name) is None]
+    if absent and len(absent) < len(signature.all_or_none):
         raise ValueError(
             f"{operator}: {' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} missing: "
-            f"{', '.join(signature.together)} go together"
+            f"{', '.join(signature.all_or_none)} go together"
         )
 
 

@@ -4,14 +4,9 @@
 A `Function` has the forward face alone, an `Operator` all four. Either is declared by a function
 without a body, whose positional arguments are the (differentiable) inputs and whose keyword
 arguments are static, and by a `Declaration` of what the kernels take. Everything else is
-written once, here: checks of type, dtype, device and shape, memory for the results, and the order
-of arguments, which is the same for all kernels. Static arguments are converted by the types they
-are declared with (`gnograd.notation.static`)::
-
-    forward   arguments, inputs, outputs, saved
-    vjp       arguments, cotangents, inputs, saved, gradients
-    jvp       arguments, inputs, tangents, output tangents
-    hvp       arguments, cotangents, inputs, tangents, gradient tangents
+written once, here: checks of type, dtype, device and shape, and memory for the results. Static
+arguments are converted by the types they are declared with (`gnograd.notation.static`). The order
+of arrays, which is the same for all kernels, is that of `gnograd.notation.declaration.FACES`.
 
 The checks of a call on a CPU hold for all calls with the same static arguments, dtypes and shapes,
 so what they have found out is kept for these (`gnograd.faces.recent`).
@@ -30,7 +25,7 @@ from gnograd.faces.call import (
     Array,
     Call,
     TypeOfCall,
-    check_together,
+    check_all_or_none,
     kind_of,
     known_sizes,
     missing,
@@ -217,7 +212,7 @@ class Function(Generic[P, R]):
         else:
             call = self._call(ordered, given)
             results, saved = call.results(return_saved, out), call.places_of_saved
-            call.run("forward", call.inputs, results)
+            call.run("forward", results)
             if key is not None:
                 self._known.put(key, call.prepared("forward", 0, results))
         result = self.returned(results[: self.n_outputs], static)
@@ -286,7 +281,7 @@ class Function(Generic[P, R]):
                 f"{self.name}: {len(inputs)} arrays were given for {', '.join(self.inputs)}"
             )
         padded = [*inputs, *self._absent[len(inputs) :]]
-        check_together(self.name, signature, padded)
+        check_all_or_none(self.name, signature, padded)
         type_ = TypeOfCall(self.name)
         for (name, spec), given in zip(signature.inputs.items(), padded, strict=True):
             if given is None:
@@ -421,7 +416,7 @@ class Function(Generic[P, R]):
         None as key where there is more to check: memory for results, arrays that kernels cannot
         take as they are, static arguments other than plain numbers and names.
         """
-        if out is not None or choice is _STRANGE:
+        if out is not None or choice is _NEEDS_CHECKS:
             return None, ()
         found = cpu.layouts(given)
         of_static = key_of(static)
@@ -486,10 +481,10 @@ class Operator(Function[P, R]):
         kept = call.saved(saved)
         gradients = call.gradients(self.wanted(wrt), out)
         if any(gradient is not None for gradient in gradients):
-            arrays = *cotangents, *call.inputs, *kept
-            call.run("vjp", arrays, gradients)
+            call.run("vjp", gradients, cotangents=cotangents, saved=kept)
             if key is not None:
-                self._known.put(key, call.prepared("vjp", len(arrays) - len(given), gradients))
+                n_absent = len(kept) - len(_items(saved))
+                self._known.put(key, call.prepared("vjp", n_absent, gradients))
         return gradients
 
     def jvp(
@@ -526,7 +521,7 @@ class Operator(Function[P, R]):
             call = self._call(inputs, static)
             directions = call.tangents(tangents)
             outputs = call.memory(call.signature.outputs, out)
-            call.run("jvp", (*call.inputs, *directions), outputs)
+            call.run("jvp", outputs, tangents=directions)
             if key is not None:
                 self._known.put(key, call.prepared("jvp", 0, outputs))
         return self.returned(outputs, static)
@@ -579,7 +574,7 @@ class Operator(Function[P, R]):
         directions = call.tangents(tangents)
         gradients = call.gradients(self.wanted(wrt), out)
         if any(gradient is not None for gradient in gradients):
-            call.run("hvp", (*cotangents, *call.inputs, *directions), gradients)
+            call.run("hvp", gradients, cotangents=cotangents, tangents=directions)
             if key is not None:
                 self._known.put(key, call.prepared("hvp", 0, gradients))
         return gradients
@@ -599,16 +594,16 @@ class Operator(Function[P, R]):
         return call.prepared("vjp", 0, call.gradients(self.wanted(wrt)))
 
     def _cotangents(self, cotangent: Array) -> tuple[Any, ...]:
-        """Cotangents, one entry an output; `_STRANGE` if they are not given as such."""
+        """Cotangents, one entry an output; `_NEEDS_CHECKS` if they are not given as such."""
         if self.n_outputs == 1 and type(cotangent) not in _SEQUENCES:
             return (cotangent,)
         items = _items(cotangent)
-        return items if len(items) == self.n_outputs else (_STRANGE,)
+        return items if len(items) == self.n_outputs else (_NEEDS_CHECKS,)
 
     def _padded(self, arrays: Sequence[Array]) -> tuple[Any, ...]:
-        """One entry an input, None at the end; `_STRANGE` if they are not given as a sequence."""
+        """One entry an input, None at the end; `_NEEDS_CHECKS` if they are no sequence."""
         if type(arrays) not in _SEQUENCES:
-            return (_STRANGE,)
+            return (_NEEDS_CHECKS,)
         return (*arrays, *self._absent[len(arrays) :])
 
     def wanted(self, wrt: Collection[str] | None) -> Collection[str]:
@@ -627,15 +622,15 @@ class Operator(Function[P, R]):
 
 
 _SEQUENCES = (tuple, list)
-_STRANGE = object()
+_NEEDS_CHECKS = object()
 """Marks an argument in an unusual form, so that all checks are made; no kernel takes it."""
 
 
 def _items(arrays: Sequence[Array] | None) -> tuple[Any, ...]:
-    """A sequence of arrays as a tuple; `_STRANGE` if it is none."""
+    """A sequence of arrays as a tuple; `_NEEDS_CHECKS` if it is none."""
     if arrays is None:
         return ()
-    return tuple(arrays) if type(arrays) in _SEQUENCES else (_STRANGE,)
+    return tuple(arrays) if type(arrays) in _SEQUENCES else (_NEEDS_CHECKS,)
 
 
 def _choice(wrt: Collection[str] | None, *more: bool) -> Hashable:
@@ -644,7 +639,7 @@ def _choice(wrt: Collection[str] | None, *more: bool) -> Hashable:
     if wrt is None or kind is str:
         return (wrt, *more)
     if kind not in (tuple, list, set, frozenset) or not all(type(name) is str for name in wrt):
-        return _STRANGE
+        return _NEEDS_CHECKS
     return (frozenset(wrt), *more)
 
 

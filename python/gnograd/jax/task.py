@@ -27,7 +27,7 @@ from gnograd.faces.recent import Recent
 from gnograd.graphs.graph import Graph, lend, remote
 from gnograd.jax import xla
 from gnograd.notation import shapes
-from gnograd.notation.declaration import Signature
+from gnograd.notation.declaration import FACES, Signature
 from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.notation.shapes import Shape
 
@@ -111,15 +111,15 @@ class Task:
     @functools.lru_cache(maxsize=1024)
     def read(text: bytes) -> Task:
         """Make the task from the text in a program."""
-        told = json.loads(text)
-        op = _operators.get(told["operator"])
+        stored = json.loads(text)
+        op = _operators.get(stored["operator"])
         if op is None:
             raise RuntimeError(
-                f"gnograd: this program needs the operator {told['operator']}, which there is not"
+                f"gnograd: this program needs the operator {stored['operator']}, which there is not"
             )
-        static = tuple(told["static"].items())
-        there = Parts(*(_mask(told["there"].get(group, "")) for group in Parts._fields))
-        return Task(op, static, told["face"], there, _mask(told["wrt"]), told["keeps"])
+        static = tuple(stored["static"].items())
+        there = Parts(*(_mask(stored["there"].get(group, "")) for group in Parts._fields))
+        return Task(op, static, stored["face"], there, _mask(stored["wrt"]), stored["keeps"])
 
     def parts(self, arrays: Iterable[Any]) -> Parts:
         """Sort the present arrays into groups."""
@@ -204,7 +204,8 @@ class Task:
         """Make a prepared call on other buffers."""
         at = self.parts(operands)
         n = len(self.op.inputs)
-        arrays = [*at.cotangents, *at.operands[:n], *at.saved]
+        groups = {"inputs": at.operands[:n], "cotangents": at.cotangents, "saved": at.saved}
+        arrays = [array for group in FACES[self.face] for array in groups.get(group, ())]
         theirs = (result.address for result in results)
         into = [0 if like is None else next(theirs, 0) for like in call.results]
         graph = at.operands[n + len(self.op.arrays) :]

@@ -9,6 +9,7 @@ none of it) the C interface, its Fortran and CUDA entry points, and the operatio
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,11 +24,67 @@ if TYPE_CHECKING:
 else:
     Array = Any
 
-__all__ = ["Array", "Declaration", "Signature"]
+__all__ = ["FACES", "Array", "Declaration", "Signature", "Spec", "names_in", "parse"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 NOTHING = "0"
 """Shape of an absent output. Adapters treat it as they treat other outputs."""
+_DTYPES = ("float32", "float64", "int32", "int64", "real")
+
+FACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "forward": ("inputs", "outputs", "saved"),
+        "vjp": ("cotangents", "inputs", "saved", "gradients"),
+        "jvp": ("inputs", "tangents", "outputs"),
+        "hvp": ("cotangents", "inputs", "tangents", "gradients"),
+    }
+)
+"""Groups of arrays that the kernels of every face take behind the arguments, in order. Results come
+last: the outputs of jvp are tangents, and the gradients of hvp are theirs."""
+
+
+class Spec(NamedTuple):
+    """Parsed notation of a shape."""
+
+    dims: tuple[str, ...]
+    dtype: str
+    optional: bool
+    leading: bool = False
+    """True if any number of axes may stand before `dims`."""
+
+
+@functools.cache
+def parse(spec: str) -> Spec:
+    """Parse the notation of a shape, such as ``"n_edges H"``.
+
+    A dimension may be an expression: ``"n_src num_heads*C"``. A dtype may stand before the
+    dimensions, ``"int64 n_dst D"``, and ``or None`` behind them, for an array that may be absent;
+    the dtype ``real`` is that of the arithmetic, float32 for half precision. ``*`` in front of the
+    dimensions stands for any number of leading axes, the same wherever it comes:
+    ``"* n_src F_in"``. ``"None"`` is an array that is absent.
+
+    >>> parse("int64 n_dst D or None")
+    Spec(dims=('n_dst', 'D'), dtype='int64', optional=True, leading=False)
+    """
+    optional = spec.endswith("None")
+    words = spec.removesuffix("None").removesuffix(" or ").split()
+    dtype = words.pop(0) if words and words[0] in _DTYPES else ""
+    leading = words[:1] == ["*"]
+    return Spec(tuple(words[leading:]), dtype, optional, leading)
+
+
+@functools.cache
+def names_in(expression: str) -> tuple[str, ...]:
+    """Names of the sizes in an expression.
+
+    >>> names_in("max(n_src, 2*D)")
+    ('n_src', 'D')
+    """
+    return tuple(name for name in re.findall(r"[A-Za-z_]\w*", expression) if name != "max")
+
+
+def _sizes_in(spec: str) -> set[str]:
+    return {name for dim in parse(spec).dims for name in names_in(dim)}
 
 
 class Signature(NamedTuple):
@@ -41,8 +98,8 @@ class Signature(NamedTuple):
     arrays: Mapping[str, str] = _NOTHING
     sizes: Mapping[str, int] = _NOTHING
     not_negative: Collection[str] = ()
-    together: Collection[str] = ()
-    summed: Collection[str] = ()
+    all_or_none: Collection[str] = ()
+    shared_gradient: Collection[str] = ()
     faults: Sequence[tuple[type[Exception], str]] = ()
 
     @property
@@ -55,19 +112,23 @@ class Signature(NamedTuple):
         """Flag for every array in `saved`: false for one not saved with these static arguments."""
         return [spec != "None" for spec in self.saved.values()]
 
+    @property
+    def own_saved(self) -> dict[str, str]:
+        """Saved arrays that are not outputs."""
+        return {name: spec for name, spec in self.saved.items() if name not in self.outputs}
+
     def kept(self, results: Sequence[Any]) -> list[Any]:
         """Pick the saved arrays that are needed from all arrays in `Function.results`."""
-        names = [name for name, needed in zip(self.saved, self.needed, strict=True) if needed]
-        own = [name for name in names if name not in self.outputs]
+        own = [name for name, spec in self.own_saved.items() if spec != "None"]
         by_name = dict(zip([*self.outputs, *own], results, strict=True))
-        return [by_name[name] for name in names]
+        return [by_name[name] for name, spec in self.saved.items() if spec != "None"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
     """Shapes of an operator, and the arguments of its kernels besides arrays.
 
-    Shapes are written in the notation of `gnograd.notation.shapes`: ``"n_edges H"``. There
+    Shapes are written in the notation of `parse`: ``"n_edges H"``. There
     ``n_src``, ``n_dst`` and ``n_edges`` are those of the graph, static integers are known by their
     names, and all other sizes are read off the inputs, in their order.
 
@@ -84,7 +145,7 @@ class Declaration:
     saved: Mapping[str, str] = field(default_factory=dict)
     """Shapes of the arrays that the forward face saves for the vjp, in order. One with the name of
     an output is that output."""
-    offered: Collection[str] = ()
+    saved_only_in_c: Collection[str] = ()
     """Names in `saved` that kernels write and read for callers in C; Python does not save them."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Names in `saved` that no vjp reads, and where: words that all have to hold, each a backend
@@ -96,18 +157,21 @@ class Declaration:
     """Replacements by condition: shapes of arrays by their names, or an expression for a size,
     which replaces it everywhere. "None" is an array that is not saved, or an absent output: it is
     not returned, takes no cotangent, and is a null pointer to kernels."""
-    absent: Mapping[str, str] = field(default_factory=dict)
+    defaults_from_sizes: Mapping[str, str] = field(default_factory=dict)
     """Expressions of sizes that replace a static argument that is None, or a size that only static
     arrays determine when these are left out."""
     sizes: Callable[[Mapping[str, Any]], Mapping[str, int]] | None = None
-    """Sizes that have to be computed from static arguments; they take precedence over `absent`. The
-    Fortran tape calls ``<operator>_sizes``."""
+    """Sizes that have to be computed from static arguments; they take precedence over
+    `defaults_from_sizes`. The Fortran tape calls ``<operator>_sizes``."""
     not_negative: Collection[str] = ()
     """Inputs that must not be negative. Not checked on a GPU, where the host would have to wait."""
-    together: Collection[str] = ()
+    all_or_none: Collection[str] = ()
     """Optional inputs that must be given all together or not at all."""
-    summed: Collection[str] = ()
+    shared_gradient: Collection[str] = ()
     """Inputs whose gradients may share one output array, which gets their sum."""
+    any_order_on_tape: bool = False
+    """True if its derivatives on the tape have any order; ``fortran/autodiff`` then has a module of
+    its name. Other operators have the four faces there."""
     faults: Mapping[str, Sequence[tuple[type[Exception], str]]] = field(default_factory=dict)
     """Checks by condition, of static arrays before kernels run that cannot report errors
     themselves: the exceptions, and their messages for the first item at fault."""
@@ -119,7 +183,7 @@ class Declaration:
         for condition, replaced in self.when.items():
             if _holds(condition, static):
                 changes.update(replaced)
-        for name, expression in self.absent.items():
+        for name, expression in self.defaults_from_sizes.items():
             if self._is_absent(name, static) and name not in sizes:
                 changes[name] = expression
 
@@ -139,12 +203,12 @@ class Declaration:
             inputs=shapes(self.inputs),
             outputs={k: NOTHING if spec == "None" else spec for k, spec in outputs.items()},
             arguments=shape("", self.arguments),
-            saved=shapes(self.saved) | dict.fromkeys(self.offered, "None"),
+            saved=shapes(self.saved) | dict.fromkeys(self.saved_only_in_c, "None"),
             arrays=arrays,
             sizes=sizes,
             not_negative=self.not_negative,
-            together=self.together,
-            summed=self.summed,
+            all_or_none=self.all_or_none,
+            shared_gradient=self.shared_gradient,
             faults=[
                 fault
                 for condition, faults in self.faults.items()
@@ -152,6 +216,17 @@ class Declaration:
                 for fault in faults
             ],
         )
+
+    def operands(self, face: str) -> list[tuple[str, str]]:
+        """Group and name of every array that the kernels of a face take, in order.
+
+        An output that is saved for the vjp is among the outputs of forward, and not twice.
+        """
+        saved = [name for name in self.saved if face != "forward" or name not in self.outputs]
+        names: Mapping[str, Collection[str]] = {
+            "saved": saved, "outputs": self.outputs, "cotangents": self.outputs,
+        }  # fmt: skip
+        return [(group, name) for group in FACES[face] for name in names.get(group, self.inputs)]
 
     def not_read(self, backend: str, type_: str, static: Mapping[str, Any]) -> set[str]:
         """Names in `saved` that the vjp of a backend does not read.
@@ -184,9 +259,9 @@ class Declaration:
         arrays and lists among the static arguments; a list follows its length.
         """
         words = self.arguments.split()
-        telling = [spec for spec in self.inputs.values() if not spec.endswith("None")]
-        extents = {dim for spec in telling for dim in spec.split()}
-        of_arrays = {n for spec in self.arrays.values() for n in re.findall(r"[A-Za-z_]\w*", spec)}
+        parsed = [parse(spec) for spec in self.inputs.values()]
+        extents = {dim for spec in parsed if not spec.optional for dim in spec.dims}
+        of_arrays = {name for spec in self.arrays.values() for name in _sizes_in(spec)}
         lengths = {before for before, word in itertools.pairwise(words) if word in lists}
         return [
             word
@@ -197,7 +272,7 @@ class Declaration:
     def _is_absent(self, name: str, static: Mapping[str, Any]) -> bool:
         if name in static:
             return static[name] is None
-        telling = [array for array, spec in self.arrays.items() if name in spec]
+        telling = [array for array, spec in self.arrays.items() if name in _sizes_in(spec)]
         return all(static[array] is None for array in telling)
 
 

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Notation for shapes, such as ``"n_edges H"``, and sizes found by comparing arrays with it.
+"""Sizes, found by comparing arrays with their shapes in the notation of `parse`.
 
-A name stands for the same number wherever it comes. A dimension may be an expression with one
-name that is still unknown, linear in it: ``"n_src num_heads*C"``. A dtype may stand before the
-dimensions, ``"int64 n_dst D"``, and ``or None`` behind them, for an array that may be absent; the
-dtype ``real`` is that of the arithmetic, float32 for half precision. ``*`` in front of the
-dimensions stands for any number of leading axes, the same wherever it comes: ``"* n_src F_in"``.
-``"None"`` is an array that is absent.
+A name stands for the same number wherever it comes, and ``*`` for the same leading axes. A
+dimension may be an expression with one name that is still unknown, linear in it.
 """
 
 from __future__ import annotations
@@ -15,42 +11,19 @@ import functools
 import math
 from collections.abc import Iterable, Mapping
 from types import CodeType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+from gnograd.notation.declaration import names_in, parse
 
 __all__ = [
-    "Shape", "Sizes", "Spec", "close", "dtype_of", "match", "number", "parse", "readable",
-    "shape_of", "value",
+    "Shape", "Sizes", "close", "dtype_of", "match", "number", "parse", "readable", "shape_of",
+    "value",
 ]  # fmt: skip
 
 Shape: TypeAlias = tuple[int, ...]
 Sizes: TypeAlias = dict[str, Any]
 """Sizes by their names, and the lengths of the leading axes as ``"*"``."""
-_DTYPES = ("float32", "float64", "int32", "int64", "real")
 _ARITHMETIC = {"float16": "float32", "bfloat16": "float32"}
-
-
-class Spec(NamedTuple):
-    """Parsed notation of a shape."""
-
-    dims: tuple[str, ...]
-    dtype: str
-    optional: bool
-    leading: bool = False
-    """True if any number of axes may stand before `dims`."""
-
-
-@functools.cache
-def parse(spec: str) -> Spec:
-    """Parse the notation of a shape.
-
-    >>> parse("int64 n_dst D or None")
-    Spec(dims=('n_dst', 'D'), dtype='int64', optional=True, leading=False)
-    """
-    optional = spec.endswith("None")
-    words = spec.removesuffix("None").removesuffix(" or ").split()
-    dtype = words.pop(0) if words and words[0] in _DTYPES else ""
-    leading = words[:1] == ["*"]
-    return Spec(tuple(words[leading:]), dtype, optional, leading)
 
 
 def dtype_of(spec: str, dtype: str) -> str:
@@ -88,7 +61,7 @@ def _fits(dim: str, length: int, sizes: Sizes) -> bool:
     """True if a dimension has its length; solves for its one unknown name, if it has one."""
     if dim in sizes:
         return bool(sizes[dim] == length)
-    unknown = [name for name in _names(dim) if name not in sizes]
+    unknown = [name for name in names_in(dim) if name not in sizes]
     if unknown:
         (name,) = unknown
         constant = value(dim, {**sizes, name: 0})
@@ -108,7 +81,7 @@ def close(specs: Iterable[str], sizes: Sizes) -> None:
     sizes.setdefault("*", ())
     for spec in specs:
         for dim in parse(spec).dims:
-            for name in _names(dim):
+            for name in names_in(dim):
                 sizes.setdefault(name, 0)
 
 
@@ -147,16 +120,10 @@ def readable(spec: str, sizes: Mapping[str, Any]) -> str:
     if parse(spec).leading:
         words += map(str, sizes["*"]) if "*" in sizes else ["..."]
     for dim in parse(spec).dims:
-        names = _names(dim)
+        names = names_in(dim)
         known = names and all(name in sizes for name in names)
         words.append(f"{dim}={value(dim, sizes)}" if known else dim)
     return f"({', '.join(words)}{',' if len(words) == 1 else ''})"
-
-
-@functools.cache
-def _names(dim: str) -> tuple[str, ...]:
-    """Names of sizes in an expression."""
-    return tuple(name for name in _compiled(dim).co_names if name != "max")
 
 
 @functools.cache

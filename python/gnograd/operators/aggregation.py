@@ -143,7 +143,7 @@ def agg_simple(
     saved={"out": "n_dst D+De+Do", "location": "int64 n_dst D+De", "degree": "real n_dst"},
     unread=_UNREAD,
     when=_SAVED,
-    summed=("x", "own"),
+    shared_gradient=("x", "own"),
     choices={"aggregation": AGGREGATIONS},
 )
 def agg_concat(

@@ -26,9 +26,11 @@ _UNREAD = {
     "cuda f16|bf16": "out lse",
 }
 """Saved arrays that no vjp reads: a mean over heads loses their values, 16 bits accuracy."""
-_MEAN_OF_HEADS = {"concat_heads=False": {"out": "n_dst C"}}
 _SEED = {"seed": "int64 1 or None"}
-_WHEN = {**_MEAN_OF_HEADS, "dropout!=0.0": {"seed": "int64 1"}}
+_WHEN = {
+    "concat_heads=False": {"out": "n_dst C", "lse": "None"},
+    "dropout!=0.0": {"seed": "int64 1"},
+}
 
 
 @operator(
@@ -41,7 +43,7 @@ _WHEN = {**_MEAN_OF_HEADS, "dropout!=0.0": {"seed": "int64 1"}}
     outputs={"out": "n_dst num_heads*C"},
     arguments="graph num_heads C Ce concat_heads activation negative_slope dropout seed",
     saved=_SAVED,
-    offered=("softmax_scores",),
+    saved_only_in_c=("softmax_scores",),
     unread=_UNREAD,
     arrays=_SEED,
     when=_WHEN,
@@ -148,7 +150,7 @@ def mha_gat(
     outputs={"out": "n_dst num_heads*C"},
     arguments="graph num_heads C concat_heads activation negative_slope dropout seed",
     saved={**_SAVED, "activation_scores": "n_edges num_heads*C"},
-    offered=("softmax_scores", "activation_scores"),
+    saved_only_in_c=("softmax_scores", "activation_scores"),
     unread=_UNREAD,
     arrays=_SEED,
     when=_WHEN,
@@ -240,7 +242,7 @@ def mha_gat_v2(
     outputs={"out": "n_dst num_heads*C"},
     arguments="graph num_heads C concat_heads norm_by_dim dropout seed",
     saved=_SAVED,
-    offered=("softmax_scores",),
+    saved_only_in_c=("softmax_scores",),
     unread=_UNREAD,
     arrays=_SEED,
     when=_WHEN,

@@ -32,7 +32,7 @@ _BIAS = {
     "positions_k": "real Tk d or None",
     "slope": "real Hq or None",
 }
-_ABSENT = {"n_sequences": "1", "scale": "max(Dk,1)**-0.5"}
+_DEFAULTS = {"n_sequences": "1", "scale": "max(Dk,1)**-0.5"}
 """Defaults: one sequence, and ``Dk**-0.5`` as scale. Kernels refuse keys without features."""
 _COMPRESSED = {"block": AT_LEAST_1, "stride": AT_LEAST_1}
 _FAULTS = (
@@ -48,7 +48,7 @@ _FAULTS = (
     "q_offset query_block duplicates",
     saved=_OUTPUTS,
     arrays={"block_index": "int32 (Tq+query_block-1)//query_block Hk n", **_SEQUENCES},
-    absent=_ABSENT,
+    defaults_from_sizes=_DEFAULTS,
     not_negative=("slot_gate",),
     faults={"duplicates=error": _FAULTS},
     choices={"duplicates": DUPLICATES},
@@ -157,7 +157,7 @@ def selected_attention(
     arguments="Tq Tk Hq Hk Dk Dv n_sequences cu_q cu_k block stride scale causal q_offset",
     saved=_OUTPUTS,
     arrays=_SEQUENCES,
-    absent=_ABSENT,
+    defaults_from_sizes=_DEFAULTS,
     limits={**_COMPRESSED, "q_offset": _OFFSET},
 )
 def compressed_attention(
@@ -220,8 +220,8 @@ def compressed_attention(
     arguments="Tq Tk Hq Hk Dk Dv d n_sequences cu_q cu_k window scale causal q_offset",
     saved=_OUTPUTS,
     arrays=_SEQUENCES,
-    absent={**_ABSENT, "window": "0"},
-    together=_BIAS,
+    defaults_from_sizes={**_DEFAULTS, "window": "0"},
+    all_or_none=_BIAS,
     limits={"window": _WINDOW, "q_offset": _OFFSET},
 )
 def window_attention(
@@ -321,7 +321,7 @@ def _compressed(static: Mapping[str, Any]) -> dict[str, int]:
     outputs={"out": "Tc Hk D"},
     arguments="T Hk D n_sequences cu block stride Tc",
     arrays={"cu": "int64 n_sequences+1 or None"},
-    absent={"n_sequences": "1", "Tc": "max(0,(T-block+stride)//stride)"},
+    defaults_from_sizes={"n_sequences": "1", "Tc": "max(0,(T-block+stride)//stride)"},
     sizes=_compressed,
     limits={**_COMPRESSED, "n_compressed": AT_LEAST_0},
 )
@@ -429,7 +429,7 @@ def _borders(cu: Array) -> NDArray[Any]:
     arguments="Tq Tc Tk Hq Hk Dk n_blocks n_sequences cu_q cu_k block stride block_size scale "
     "causal q_offset query_block first_blocks local_blocks exclude_own",
     arrays=_SEQUENCES,
-    absent={**_ABSENT, "Tk": "Tq"},
+    defaults_from_sizes={**_DEFAULTS, "Tk": "Tq"},
     sizes=_tokens,
     limits={
         **_COMPRESSED,

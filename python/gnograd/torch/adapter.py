@@ -35,6 +35,7 @@ from gnograd.faces.fronts import present
 from gnograd.faces.operator import Function, Operator, spread
 from gnograd.graphs.in_parts import GraphInParts
 from gnograd.notation import shapes
+from gnograd.notation.declaration import FACES
 from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.torch.arrays import as_arrays, integers
 from gnograd.torch.batches import one_by_one, register_loop, rows_of_batch
@@ -232,7 +233,7 @@ class _Face:
             values["graph"] = arrays and (lend_tensors(arrays) if lent else arrays.sizes)
         return values | dict(zip(self.op.arrays, operands[self.n : self.n_operands], strict=True))
 
-    def apart(self, static: Sequence[Any]) -> tuple[list[Any], list[Tensor | None]]:
+    def without_graph(self, static: Sequence[Any]) -> tuple[list[Any], list[Tensor | None]]:
         """Static arguments without the tensors of the graph, and these tensors."""
         rest = list(static)
         if self.place is None or not isinstance(rest[self.place], list):
@@ -240,7 +241,7 @@ class _Face:
         graph, rest[self.place] = rest[self.place], []
         return rest, graph
 
-    def together(self, rest: Sequence[Any], graph: Tensors) -> list[Any]:
+    def with_graph(self, rest: Sequence[Any], graph: Tensors) -> list[Any]:
         """Static arguments with the tensors of the graph put back."""
         static = list(rest)
         if graph and self.place is not None:
@@ -309,23 +310,14 @@ class Faces(_Face):
 
     def __init__(self, op: Operator[Any, Any]) -> None:
         super().__init__(op)
-        n, m = self.n, self.n_operands
-        tangents = [f"Tensor? t_{name}" for name in op.inputs]
-        cotangents = ["Tensor?[] cotangents"]
-        operands, static = self.operand_schema, self.static_schema
-        self.vjp = self._define(
-            "vjp",
-            [*cotangents, *operands, "Tensor[] saved", "bool[] wrt", *static],
-            self._vjp,
-            lambda _, *a: _like_wanted(a[:n], a[m + 1]),
-        )
-        self.jvp = self._define("jvp", operands + tangents + static, self._jvp, self._like_jvp)
-        self.hvp = self._define(
-            "hvp",
-            [*cotangents, *operands, *tangents, "bool[] wrt", *static],
-            self._hvp,
-            lambda _, *a: _like_wanted(a[:n], a[m + n]),
-        )
+        self._groups = {
+            "cotangents": ["Tensor?[] cotangents"],
+            "inputs": self.operand_schema,
+            "tangents": [f"Tensor? t_{name}" for name in op.inputs],
+            "saved": ["Tensor[] saved"],
+            "gradients": ["bool[] wrt"],
+        }
+        self.vjp, self.jvp, self.hvp = map(self._define_derivative, ("vjp", "jvp", "hvp"))
         self._register_rules()
 
     def _register_rules(self) -> None:
@@ -336,54 +328,50 @@ class Faces(_Face):
 
     # ---- the other three faces on tensors ----
 
-    def _vjp(self, cotangents: Tensors, *args: Any) -> list[Tensor]:
-        m = self.n_operands
-        operands, saved, wrt, static = args[:m], args[m], args[m + 1], args[m + 2 :]
+    def _define_derivative(self, face: str) -> Any:
+        groups = [self._groups.get(group, []) for group in FACES[face]]
+        return self._define(
+            face,
+            [*itertools.chain(*groups), *self.static_schema],
+            functools.partial(self._derivative, face),
+            functools.partial(self._like_derivative, face),
+        )
+
+    def _sorted(self, face: str, args: Sequence[Any]) -> tuple[dict[str, Any], Sequence[Any]]:
+        """Arguments of a custom operator by their groups, and static ones."""
+        rest = iter(args)
+        at = {
+            group: list(itertools.islice(rest, len(self._groups[group])))
+            for group in FACES[face]
+            if group in self._groups
+        }
+        return at, tuple(rest)
+
+    def _derivative(self, face: str, *args: Any) -> list[Tensor]:
+        at, static = self._sorted(face, args)
+        operands = at["inputs"]
         with as_arrays(operands) as (array, tensor):
             given = self.static_arrays(array, operands, static)
-            kept = self.saved(given, saved) if saved else None
-            return _present(
-                tensor,
-                self.op.vjp(
-                    [array(c) for c in cotangents],
-                    tuple(map(array, operands[: self.n])),
-                    wrt=list(compress(self.op.inputs, wrt)),
-                    saved=kept and tuple(map(array, kept)),
-                    **given,
-                ),
-            )
-
-    def _jvp(self, *args: Any) -> list[Tensor]:
-        m = self.n_operands
-        operands, tangents, static = args[:m], args[m : m + self.n], args[m + self.n :]
-        with as_arrays(operands) as (array, tensor):
-            outputs = self.op.jvp(
-                tuple(map(array, operands[: self.n])),
-                tuple(map(array, tangents)),
-                **self.static_arrays(array, operands, static),
-            )
-            outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+            if at.get("saved", [[]])[0]:
+                given["saved"] = tuple(map(array, self.saved(given, *at["saved"])))
+            if "cotangents" in at:
+                given["cotangent"] = list(map(array, *at["cotangents"]))
+            if "tangents" in at:
+                given["tangents"] = tuple(map(array, at["tangents"]))
+            given["inputs"] = tuple(map(array, operands[: self.n]))
+            if "gradients" in at:
+                given["wrt"] = list(compress(self.op.inputs, *at["gradients"]))
+            results = getattr(self.op, face)(**given)
+            if "gradients" in at:
+                return _present(tensor, results)
+            outputs = results if isinstance(results, tuple) else (results,)
             return self._every(tensor, outputs, operands, static)
 
-    def _hvp(self, cotangents: Tensors, *args: Any) -> list[Tensor]:
-        m = self.n_operands
-        operands, tangents = args[:m], args[m : m + self.n]
-        wrt, static = args[m + self.n], args[m + self.n + 1 :]
-        with as_arrays(operands) as (array, tensor):
-            return _present(
-                tensor,
-                self.op.hvp(
-                    [array(c) for c in cotangents],
-                    tuple(map(array, operands[: self.n])),
-                    tuple(map(array, tangents)),
-                    wrt=list(compress(self.op.inputs, wrt)),
-                    **self.static_arrays(array, operands, static),
-                ),
-            )
-
-    def _like_jvp(self, *args: Any) -> list[Tensor]:
-        m = self.n_operands
-        return self._like(args[:m], args[m + self.n :])[: self.n_outputs]
+    def _like_derivative(self, face: str, *args: Any) -> list[Tensor]:
+        at, static = self._sorted(face, args)
+        if "gradients" in at:
+            return _like_wanted(at["inputs"][: self.n], *at["gradients"])
+        return self._like(at["inputs"], static)[: self.n_outputs]
 
     def kept(
         self, outputs: Sequence[Tensor], operands: Tensors, static: Sequence[Any]
@@ -458,12 +446,12 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         operands: Tensors,
     ) -> Sequence[Tensor]:
         """Gradients of the inputs that `wrt` marks."""
-        rest, graph = faces.apart(static)
+        rest, graph = faces.without_graph(static)
         apply = functools.partial(Vjp.apply, (list(wrt), rest, len(graph)))
         return one_by_one(apply, *cotangents, *operands, *graph, *saved)
 
     def jvp(static: Sequence[Any], operands: Tensors, tangents: Tensors) -> Sequence[Tensor]:
-        rest, graph = faces.apart(static)
+        rest, graph = faces.without_graph(static)
         return one_by_one(functools.partial(Jvp.apply, rest), *operands, *tangents, *graph)
 
     def hvp(
@@ -473,7 +461,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         operands: Tensors,
         tangents: Tensors,
     ) -> Sequence[Tensor]:
-        rest, graph = faces.apart(static)
+        rest, graph = faces.without_graph(static)
         apply = functools.partial(Hvp.apply, (list(wrt), rest))
         return one_by_one(apply, *cotangents, *operands, *tangents, *graph)
 
@@ -481,7 +469,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         @staticmethod
         def forward(rest: list[Any], *tensors: Tensor | None) -> tuple[Tensor, ...]:
             operands, graph = tensors[:n_operands], tensors[n_operands:]
-            return tuple(faces.forward(*operands, *faces.together(rest, graph)))
+            return tuple(faces.forward(*operands, *faces.with_graph(rest, graph)))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -490,7 +478,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
             ctx.n_results, ctx.n_graph = len(output), len(graph)
             ctx.mark_non_differentiable(*output[n_outputs:])
             ctx.set_materialize_grads(False)
-            kept = faces.kept(output, operands, faces.together(ctx.rest, graph))
+            kept = faces.kept(output, operands, faces.with_graph(ctx.rest, graph))
             save(ctx, operands, graph, kept)
 
         @staticmethod
@@ -500,14 +488,14 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
             outputs = cotangents[:n_outputs]
             gradients: Sequence[Tensor | None] = [None] * n
             if any(wrt) and any(c is not None for c in outputs):
-                static = faces.together(ctx.rest, graph)
+                static = faces.with_graph(ctx.rest, graph)
                 gradients = spread(wrt, vjp(saved, wrt, static, outputs, operands))
             return (None, *gradients, *[None] * (len(faces.op.arrays) + ctx.n_graph))
 
         @staticmethod
         def jvp(ctx: Any, _: None, *tangents: Tensor | None) -> tuple[Tensor | None, ...]:
             operands, graph, _saved = saved_by(ctx, n_operands)
-            outputs = jvp(faces.together(ctx.rest, graph), operands, tangents[:n])
+            outputs = jvp(faces.with_graph(ctx.rest, graph), operands, tangents[:n])
             return (*outputs, *[None] * (ctx.n_results - n_outputs))
 
         @staticmethod
@@ -521,7 +509,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         ) -> tuple[Tensor, ...]:
             wrt, rest, n_graph = form
             cotangents, operands, graph, saved = parts(tensors, n_graph)
-            static = faces.together(rest, graph)
+            static = faces.with_graph(rest, graph)
             return tuple(faces.vjp(list(cotangents), *operands, list(saved), wrt, *static))
 
         @staticmethod
@@ -536,7 +524,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
             wanted, rest, _ = ctx.form
             arrays, graph, _saved = saved_by(ctx, n_outputs + n_operands)
             cotangents, operands = arrays[:n_outputs], arrays[n_outputs:]
-            static, along = faces.together(rest, graph), spread(wanted, directions)
+            static, along = faces.with_graph(rest, graph), spread(wanted, directions)
             needs = ctx.needs_input_grad[1:]
             to_cotangents: Sequence[Tensor | None] = [None] * n_outputs
             if any(needs[:n_outputs]):
@@ -551,7 +539,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
             wrt, rest, _n_graph = ctx.form
             arrays, graph, _saved = saved_by(ctx, n_outputs + n_operands)
             cotangents, operands = arrays[:n_outputs], arrays[n_outputs:]
-            static = faces.together(rest, graph)
+            static = faces.with_graph(rest, graph)
             moved, along = tangents[:n_outputs], tangents[n_outputs : n_outputs + n]
             result = hvp(wrt, static, cotangents, operands, along)
             if any(c is not None for c in moved):
@@ -567,7 +555,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         @staticmethod
         def forward(rest: list[Any], *tensors: Tensor | None) -> tuple[Tensor, ...]:
             arrays, graph = tensors[: n_operands + n], tensors[n_operands + n :]
-            return tuple(faces.jvp(*arrays, *faces.together(rest, graph)))
+            return tuple(faces.jvp(*arrays, *faces.with_graph(rest, graph)))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -580,7 +568,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         def backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Any, ...]:
             arrays, graph, _saved = saved_by(ctx, n_operands + n)
             operands, tangents = arrays[:n_operands], arrays[n_operands:]
-            static, needs = faces.together(ctx.rest, graph), ctx.needs_input_grad[1:]
+            static, needs = faces.with_graph(ctx.rest, graph), ctx.needs_input_grad[1:]
             wrt = _needed(operands[:n], needs[:n])
             gradients = hvp(wrt, static, cotangents, operands, tangents) if any(wrt) else []
             along = _needed(tangents, needs[n_operands : n_operands + n])
@@ -608,7 +596,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
             wrt, rest = form
             cotangents, others = tensors[:n_outputs], tensors[n_outputs:]
             arrays, graph = others[: n_operands + n], others[n_operands + n :]
-            return tuple(faces.hvp(list(cotangents), *arrays, wrt, *faces.together(rest, graph)))
+            return tuple(faces.hvp(list(cotangents), *arrays, wrt, *faces.with_graph(rest, graph)))
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -650,7 +638,7 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
         if torch.compiler.is_compiling():
             outputs = faces.forward(*operands, *static)
         else:
-            rest, graph = faces.apart(static)
+            rest, graph = faces.without_graph(static)
             outputs = Forward.apply(rest, *operands, *graph)
         return tuple(outputs[:n_outputs])
 

@@ -104,7 +104,7 @@ def eager(
             wrt = ctx.needs_input_grad[1:]
             if not any(wrt) or all(c is None for c in cotangents):
                 return (None,) * (1 + n)
-            arrays = *cotangents, *ctx.saved_tensors
+            arrays = *cotangents, *ctx.saved_tensors  # in the order of the face
             # gradients that may be differentiated come from the rules of the custom operators
             if not torch.is_grad_enabled() and not torch.compiler.is_compiling() and is_plain():
                 seen = _see(arrays)
