@@ -45,6 +45,7 @@ class Step:
     wall: float = 0.0
     # processor seconds of compile and of run
     used: list[float] = dataclasses.field(default_factory=lambda: [0.0, 0.0])
+    slowest: list[tuple[float, str]] = dataclasses.field(default_factory=list)
 
     @property
     def log(self) -> Path:
@@ -122,6 +123,7 @@ def execute(step: Step) -> None:
             if step.status == -signal.SIGKILL:
                 log.write(f"killed, after {LIMIT} s or for want of memory\n".encode())
     step.wall = time.monotonic() - start
+    step.slowest = slowest(step)  # before another step runs tests of the same build
 
 
 def last_lines(step: Step, n: int) -> str:
@@ -186,9 +188,9 @@ def slowest(step: Step, n: int = 20) -> list[tuple[float, str]]:
 def report(done: list[Step]) -> None:
     """Tables of time, and the output of what failed."""
     for step in done:
-        if times := slowest(step):
+        if step.slowest:
             print(f"\nslowest of {step.name}, seconds:")
-            print("  " + ", ".join(f"{name} {seconds:.0f}" for seconds, name in times))
+            print("  " + ", ".join(f"{name} {seconds:.0f}" for seconds, name in step.slowest))
     print("\nprocessor seconds   compile      run     wall")
     for step in done:
         compiled, ran = step.used
