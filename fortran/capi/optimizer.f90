@@ -112,7 +112,7 @@ contains
 
   contains
 
-    !> The error of a tape has been told.
+    !> Clear the error of a tape, which the status returns.
     subroutine forget(x)
       type(array_type), intent(in) :: x
 
