@@ -170,7 +170,7 @@ void test_type(const std::vector<HostGraph>& graphs) {
   const HostGraph &irregular = graphs[0], &square = graphs[1];
   for (const HostGraph& graph : graphs) test<T>(graph, {.reduction = mean});
   test<T>(square, {.weighted = true}, true);
-  for (int activation = relu; activation <= identity; ++activation)
+  for (int activation = relu; activation <= (short_run() ? relu : identity); ++activation)
     test<T>(square, {.f_s = 3, .widths = {4, 3}, .activation = activation, .norm = false});
   for (const int results : {edges_only, nodes_only}) {
     test<T>(irregular, {.f_e = 2, .residual = false, .results = results, .weighted = true});
@@ -190,8 +190,8 @@ int main() {
                                          with_room(without_edges(3, 5), 4),
                                          without_edges(0, 2),
                                          without_edges(4, 0)};
-  test_type<float>({irregular, graphs[1]});
-  test_type<double>(graphs);
+  test_type<float>(short_run() ? graphs : std::vector{irregular, graphs[1]});
+  if (!short_run()) test_type<double>(graphs);
   // the sum of the weights moves with each of them
   Options weighted_mean{.reduction = mean, .weighted = true};
   test<double>(graphs[1], weighted_mean, true);

@@ -86,7 +86,7 @@ void test_minus_infinity() {
 
 int main() {
   require_device();
-  test_type<EdgeSoftmax, double>({0, 1, 3, 33, 70});
+  if (!short_run()) test_type<EdgeSoftmax, double>({0, 1, 3, 33, 70});
   test_type<EdgeSoftmax, float>({0, 1, 3, 33, 70});
   test_type<EdgeSoftmax, __half>({1, 4});
   test_type<EdgeSoftmax, __nv_bfloat16>({1, 4});

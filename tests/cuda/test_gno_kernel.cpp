@@ -58,7 +58,7 @@ void test_precision() {
 int main() {
   require_device();
   test_type<float>();
-  test_type<double>();
+  if (!short_run()) test_type<double>();
   test_type<__nv_bfloat16>();
   test_precision();
   return report();
