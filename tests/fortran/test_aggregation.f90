@@ -366,9 +366,9 @@ contains
     call agg_weighted_jvp(operator%graph%view(), reduce_sum, in%x, in%w, t_w=in%w(2:), &
       & t_out=of_x, error=refused)
     call check_refused(error, refused, "agg_weighted: t_w has shape 81, needs 82")
-    call agg_concat_vjp(operator%graph%view(), de=0_int64, do=0_int64, aggregation=reduce_sum, &
-      & cotangent=of_x, w=in%w, grad_w=in%w, error=refused)
-    call check_refused(error, refused, "agg_concat: x is missing")
+    call agg_weighted_vjp(operator%graph%view(), reduce_sum, of_x, w=in%w, grad_w=in%w, &
+      & error=refused)
+    call check_refused(error, refused, "agg_weighted: x is missing")
     call agg_simple_vjp(operator%graph%view(), reduce_max, out(:de, :), grad_e=grad_e, &
       & error=refused)
     call check_refused(error, refused, "agg_simple: e is missing")
@@ -376,9 +376,9 @@ contains
       & grad_e=grad_e, &
       & error=refused)
     call check_refused(error, refused, "agg_concat: cotangent has shape 12 6, needs 3 6")
-    call agg_concat_hvp(operator%graph%view(), aggregation=reduce_mean, cotangent=of_x, w=in%w, &
-      & grad_x=in%x, error=refused)
-    call check_refused(error, refused, "agg_concat: x is missing")
+    call agg_weighted_hvp(operator%graph%view(), reduce_mean, of_x, w=in%w, grad_x=in%x, &
+      & error=refused)
+    call check_refused(error, refused, "agg_weighted: x is missing")
     call check(error, all(out == 7) .and. all(of_x == 7) .and. &
       & all(grad_e == 7), "results changed in spite of an error")
   end subroutine test_refused

@@ -273,7 +273,7 @@ contains
     call check_refused(error, refused, "selected_attention: block_index names a block that the "// &
       & "sequence of query 6 does not have")
     call compressed_attention_forward(cu_q, cu_k, 0_int64, stride, scale, .false., 0_int64, in%q, &
-      & in%k, in%v, out, out(1, :, :), refused)
+      & in%k, in%v, out, error=refused)
     call check_refused(error, refused, &
       & "compressed_attention: block and stride must be at least 1")
     call compressed_attention_vjp(cu_q, cu_k, block, stride, scale, .false., 0_int64, &
@@ -358,7 +358,6 @@ contains
     real(sp), intent(out), contiguous :: out(:, :, :)
     type(error_type), allocatable, intent(out) :: error
     real(sp), allocatable :: q(:, :, :), k(:, :, :), v(:, :, :), gate(:, :, :)
-    real(sp) :: lse(size(out, 2), size(out, 3))
 
     q = real(in%q, sp)
     k = real(in%k, sp)
@@ -370,7 +369,7 @@ contains
         & op%q_offset, query_block, op%duplicates, q, k, v, gate, out, error=error)
     case (form_compressed)
       call compressed_attention_forward(cu_q, cu_k, block, stride, scale, op%causal, op%q_offset, &
-        & q, k, v, out, lse, error)
+        & q, k, v, out, error=error)
     case default
       call window_attention_forward(cu_q, cu_k, window, scale, op%causal, op%q_offset, q, k, v, &
         & out=out, error=error)

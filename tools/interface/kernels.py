@@ -110,6 +110,18 @@ def records(op: Operator, face: str, kind_: str) -> list[str]:
     ]
 
 
+def operands(op: Operator, face: str) -> list[tuple[str, Array]]:
+    """The arrays of a face with their groups; optional are also those that C may leave out."""
+    groups = ("outputs", *(("inputs",) if face in ("vjp", "hvp") else ()))
+    own = [name for _, name in op.declaration.operands(face)]
+    return [
+        (group, replace(array, optional=True))
+        if group in groups and name in op.declaration.optional_in_c
+        else (group, array)
+        for (group, array), name in zip(op.operands(face), own, strict=True)
+    ]
+
+
 def places(op: Operator, face: str) -> list[tuple[Array, str]]:
     """The arrays of a face, each with its place in the records."""
     record = {
@@ -119,7 +131,7 @@ def places(op: Operator, face: str) -> list[tuple[Array, str]]:
     declared_names = [name.lower() for _, name in op.declaration.operands(face)]
     return [
         (array, f"{record[group]}%{name}")
-        for (group, array), name in zip(op.operands(face), declared_names, strict=True)
+        for (group, array), name in zip(operands(op, face), declared_names, strict=True)
     ]
 
 
@@ -161,6 +173,13 @@ def record_views(op: Operator, face: str) -> list[str]:
     return [*lines, *(view(op, array, place) for array, place in places(op, face))]
 
 
+def required(op: Operator, face: str) -> list[tuple[str, str]]:
+    """Names of the arrays that an entry point must get, and their places in the records."""
+    static = [(array.name, f"static_%{array.name}") for array in static_arrays(op)
+              if not array.optional]  # fmt: skip
+    return [*static, *((a.name, place) for a, place in places(op, face) if not a.optional)]
+
+
 def face_statics(op: Operator) -> list[Static | str]:
     """Arguments of a face before the arrays: static arguments, and sizes that are in no shape.
 
@@ -180,7 +199,7 @@ def face_statics(op: Operator) -> list[Static | str]:
 def face_arguments(op: Operator, face: str) -> list[str]:
     """Names of the arguments of a face."""
     statics = [static if isinstance(static, str) else static.name for static in face_statics(op)]
-    arrays = [array.name for _, array in op.operands(face)]
+    arrays = [array.name for _, array in operands(op, face)]
     flag = [shared_flag(op)] if shared_gradient(op, face) else []
     told = [name for _, name in optional_sizes(op, face)]
     return [*(["graph"] if op.has_graph else []), *told, *statics, *arrays, *flag, "error"]
@@ -207,7 +226,7 @@ def face_declarations(op: Operator, face: str, real: str) -> list[str]:
             codes = f"!> {', '.join(f'{n}: {v}' for n, v in static.codes.items())}"
             lines += [codes] * bool(static.codes)
             lines.append(f"{RECORD_TYPES[static.kind]}, intent(in) :: {static.name}")
-    for _, array in op.operands(face):
+    for _, array in operands(op, face):
         lines += _declared_array(op, array, real, "inout" if array.written else "in", array.name)
     return lines
 
@@ -247,7 +266,7 @@ def read_sizes(op: Operator, face: str) -> list[str]:
     static_names = {a.name: s.name for a in static_arrays(op)
                     for s in op.statics.values() if s.c_name == a.name}  # fmt: skip
     inputs = {array.name for array in op.inputs}
-    arrays = [array for _, array in op.operands(face)]
+    arrays = [array for _, array in operands(op, face)]
     order = [*op.lists, *(a for a in arrays if a.name in inputs), *op.arrays,
              *(a for a in arrays if a.name not in inputs)]  # fmt: skip
     order = sorted(order, key=lambda a: a.optional or bool(told))
@@ -279,8 +298,7 @@ def read_sizes(op: Operator, face: str) -> list[str]:
             known |= {*free_sizes(op)}
             hook = []
     if told:
-        one, other = shared_gradient(op, face)
-        size, same = other.dims[-1], one.dims[-1]
+        same, size = (array.dims[-1] for array in shared_gradient(op, face))
         flag = shared_flag(op)
         lines += [f"if (present({flag})) then",
                   f"  if ({flag} .and. {size} == {UNKNOWN}) {size} = {same}", "end if"]  # fmt: skip
@@ -378,7 +396,7 @@ def check_shapes(op: Operator, face: str) -> list[str]:
     """Statements of a face that refuse arrays of other shapes."""
     static_names = {s.c_name: s.name for s in op.statics.values()}
     inputs = {array.name for array in op.inputs}
-    arrays = [array for _, array in op.operands(face)]
+    arrays = [array for _, array in operands(op, face)]
     arrays = sorted(arrays, key=lambda array: array.name not in inputs)
     lines = []
     for array in [*arrays, *op.arrays]:
@@ -400,10 +418,10 @@ def face_records(op: Operator, face: str) -> list[str]:
     """Statements of a face that fill the records."""
     lines = []
     for name in op.arguments:
-        if kind(op, name) in ("size", "integer", "code", "logical", "number"):
-            static = op.statics.get(name)
-            plain = static is None or static.kind == "integer"
-            lines.append(f"static_%{name} = {name if plain else static.name}")
+        if kind(op, name) in ("size", "integer"):
+            lines.append(f"static_%{name} = {name}")
+        elif kind(op, name) in RECORD_TYPES:
+            lines.append(f"static_%{name} = {op.statics[name].name}")
     named = {s.c_name: s.name for s in op.statics.values()}
     pairs = [(a, named[a.name], f"static_%{a.name}") for a in static_arrays(op)]
     pairs += [(array, array.name, place) for array, place in places(op, face)]
