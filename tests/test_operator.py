@@ -16,10 +16,13 @@ import calls
 import gnograd as gg
 import gnograd.autodiff as ad
 from gnograd import _core
+from gnograd.backends import cpu
 from gnograd.backends.cpu import address
 from gnograd.backends.memory import check_results
 from gnograd.faces.operator import Array, operator
+from gnograd.faces.recent import Recent
 from gnograd.graphs.graph import Graph
+from gnograd.notation.declaration import parse
 
 
 @operator(
@@ -496,3 +499,29 @@ def test_numbers_in_the_other_order_of_bytes():
     np.testing.assert_array_equal((tape.constant(x.astype(">f8")) * 2).value, 2 * x)
     with pytest.raises(TypeError, match="out for"):
         gg.agg_weighted.forward(x, w, graph=graph, out=(np.empty((6, 3), ">f8"),))
+
+
+@pytest.mark.parametrize("name", sorted(calls.calls()))
+def test_null_pointer_of_an_input_that_must_be_there(name, monkeypatch):
+    """For callers in C: the entry point names the array, and does not go on without it."""
+    inputs, static = calls.call_of(name, calls.graph())
+    op, run, refused = getattr(gg, name), cpu.run, []
+    needed = [
+        (label.lower(), address(x))
+        for (label, spec), x in zip(op.declaration.inputs.items(), inputs, strict=False)
+        if not parse(spec).optional
+    ]
+
+    def with_nulls(operator, face, dtype, arguments, stream=None):
+        for label, where in needed:
+            nulled = [
+                None if isinstance(a, np.ndarray) and address(a) == where else a for a in arguments
+            ]
+            with pytest.raises(ValueError, match=rf"^{name}: .*\b{label}\b"):
+                run(operator, face, dtype, nulled)
+            refused.append(label)
+
+    monkeypatch.setattr(op, "_known", Recent(1))  # none that other tests have prepared
+    monkeypatch.setattr(cpu, "run", with_nulls)
+    op(*inputs, **static)
+    assert refused == [label for label, _ in needed]

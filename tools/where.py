@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tools" / "interface"))
 from declarations import Operator, read_operators  # noqa: E402
+from kernels import kernel_file  # noqa: E402
 
 Place = tuple[Path, int]
 
@@ -31,13 +32,6 @@ def find(pattern: str, *globs: str) -> Place | None:
     return None
 
 
-def kernel_module(name: str) -> str:
-    """Fortran module that has the faces of an operator."""
-    text = (ROOT / "fortran" / "kernels" / "kernels.f90").read_text()
-    used = re.search(rf"use (\w+), only:(?:(?!\buse\b).)*?\b{name}_forward\b", text, re.DOTALL)
-    return used[1] if used else "-"
-
-
 def places(op: Operator) -> dict[str, Place | None]:
     """Place of an operator in every layer."""
     camel = "".join(word.capitalize() for word in op.name.split("_"))
@@ -46,7 +40,7 @@ def places(op: Operator) -> dict[str, Place | None]:
         "declaration": find(rf"^def {op.name}\(", f"python/gnograd/operators/{op.family}.py"),
         "formula": find(rf"^{op.name} =", "docs/reference/formulas.toml"),
         "oracle": find(rf"^def {op.name}\(", f"tests/reference/{op.family}.py"),
-        "kernel": find(rf"^module {kernel_module(op.name)}$", "fortran/kernels/*/*.f*"),
+        "kernel": find(r"^module gnograd", str(kernel_file(op).relative_to(ROOT))),
         "CUDA": find(rf"^(struct|using) {camel}\b", "cuda/*/*.cu", "cuda/*/*.cuh"),
         "tests": find(rf"\b{op.name}\b", *(f"tests/{name}.py" for name in tests)),
         "Fortran tests": find(

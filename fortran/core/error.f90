@@ -5,7 +5,8 @@ module gnograd_core_error
   use gnograd_core_kinds, only: int64
   implicit none
   private
-  public :: error_type, fail, text, text_length, check_allocation, check_shape, check_range
+  public :: error_type, fail, text, text_length, check_allocation, check_shape, check_least, &
+    & check_range
   public :: code_value, code_index, code_memory, code_unsupported, code_type
 
   !> Argument with a wrong shape, size or name
@@ -84,6 +85,20 @@ contains
       & highest
     call fail(error, code_value, trim(text))
   end subroutine check_range
+
+  !> Refuse a value below the lowest; an earlier error stays.
+  pure subroutine check_least(where, name, value, lowest, error)
+    !> Procedure and argument
+    character(len=*), intent(in) :: where, name
+    integer(int64), intent(in) :: value
+    integer, intent(in) :: lowest
+    type(error_type), allocatable, intent(inout) :: error
+    character(len=160) :: text
+
+    if (allocated(error) .or. value >= lowest) return
+    write (text, "(4a, i0)") where, ": ", name, " must be at least ", lowest
+    call fail(error, code_value, trim(text))
+  end subroutine check_least
 
   !> Length of text(number).
   elemental function text_length(number) result(length)

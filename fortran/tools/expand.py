@@ -26,13 +26,15 @@ interface = root / "tools" / "interface"
 
 def expand(source: Path, output: Path, *options: str) -> None:
     """Plain Fortran of a template."""
-    parsed, _ = fypp.get_option_parser().parse_args(
-        [*DEFINES, f"-I{fortran}", *options], values=fypp.FyppOptions()
-    )
+    common = [*DEFINES, f"-I{fortran}", f"-M{interface}", "-mfortran", "-mkernels"]
+    parsed, _ = fypp.get_option_parser().parse_args([*common, *options], values=fypp.FyppOptions())
     fypp.Fypp(parsed).process_file(str(source), str(output))
 
 
-FOLDERS = "core", "weights", "primitives", "kernels", "entries", "device", "autodiff", "nn", "capi"
+FOLDERS = (
+    "core", "weights", "primitives", "records", "kernels", "faces", "entries", "device", "autodiff",
+    "nn", "capi",
+)  # fmt: skip
 
 
 def expand_all(target: Path) -> None:
@@ -52,8 +54,8 @@ def expand_all(target: Path) -> None:
         output.parent.mkdir(parents=True, exist_ok=True)
         if source.name == "operators.fypp":  # one file for each family, from its declarations
             for family in families():
-                options = f"-M{interface}", "-mfortran", f'-DFAMILY="{family}"'
-                expand(source, output.with_name(f"{source.parent.name}_{family}.f90"), *options)
+                name = f"{source.parent.name}_{family}.f90"
+                expand(source, output.with_name(name), f'-DFAMILY="{family}"')
         elif source.suffix == ".fypp":
             expand(source, output.with_suffix(".f90"))
         else:

@@ -150,7 +150,7 @@ def main() -> None:
         if found:
             by_name[found[1]] = path
     public = exported(FORTRAN / "gnograd.f90")
-    public |= exported(FORTRAN / "kernels/kernels.f90")
+    public |= exported(by_name["gnograd_kernels"])
     (work / "src").mkdir(parents=True)
     missing = []
     for name, names in {"gnograd": None, **public}.items():

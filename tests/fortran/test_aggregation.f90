@@ -362,7 +362,7 @@ contains
       & error=refused)
     call check_refused(error, refused, "agg_concat: x has shape 5 5, needs 5 6")
     call agg_simple_forward(operator%graph%view(), reduce_sum, in%x, in%e, out, error=refused)
-    call check_refused(error, refused, "agg_simple: the output has not the features of all inputs")
+    call check_refused(error, refused, "agg_simple: out has shape 12 6, needs 8 6")
     call agg_weighted_jvp(operator%graph%view(), reduce_sum, in%x, in%w, t_w=in%w(2:), &
       & t_out=of_x, error=refused)
     call check_refused(error, refused, "agg_weighted: t_w has shape 81, needs 82")
@@ -375,7 +375,7 @@ contains
     call agg_concat_vjp(operator%graph%view(), aggregation=reduce_sum, cotangent=out, &
       & grad_e=grad_e, &
       & error=refused)
-    call check_refused(error, refused, "agg_concat: x or own is missing")
+    call check_refused(error, refused, "agg_concat: cotangent has shape 12 6, needs 3 6")
     call agg_weighted_hvp(operator%graph%view(), reduce_mean, of_x, w=in%w, grad_x=in%x, &
       & error=refused)
     call check_refused(error, refused, "agg_weighted: x is missing")

@@ -6,7 +6,7 @@ module test_attention
   use gnograd, only: mha_gat, mha_gat_v2, mha_simple, array_type, reshape, score_leaky_relu, &
     & score_elu, score_linear, score_relu, score_scalar, score_sigmoid, score_tanh, score_names, &
     & graph_type, error_type, dp, sp, int64
-  use gnograd_kernels_mha, only: mha_gat_forward, mha_gat_vjp, mha_gat_jvp, mha_gat_hvp, &
+  use gnograd_kernels, only: mha_gat_forward, mha_gat_vjp, mha_gat_jvp, mha_gat_hvp, &
     & mha_gat_v2_forward, mha_gat_v2_vjp, mha_gat_v2_jvp, mha_gat_v2_hvp, mha_simple_forward, &
     & mha_simple_vjp, mha_simple_jvp, mha_simple_hvp
   use faces, only: operator_type, check_faces, check_tape, close, numbers
@@ -282,12 +282,12 @@ contains
         & out, in%source, &
         & in%target, in%a, &
         & in%e, error=refused)
-      call check_refused(error, refused, "mha_gat: num_heads must be positive")
+      call check_refused(error, refused, "mha_gat: num_heads must be at least 1")
       call mha_gat_jvp(graph%view(), 2_int64, .true., score_elu, slope, 0.0_dp, operator%seed, &
         & in%source, in%target, &
         & in%a, in%e, &
         & t_out=out, error=refused)
-      call check_refused(error, refused, "mha_gat: the features do not divide into num_heads heads")
+      call check_refused(error, refused, "mha_gat: x_src has shape 15 6, needs 14 6")
       call mha_gat_hvp(graph%view(), n_heads, .true., score_elu, slope, 0.0_dp, operator%seed, &
         & out, in%source, &
         & in%target, in%a, &
@@ -297,12 +297,12 @@ contains
       call mha_gat_forward(graph%view(), n_heads, .true., score_elu, slope, 0.0_dp, &
         & operator%seed, in%source, in%target, &
         & in%a(:d), in%e, out, error=refused)
-      call check_refused(error, refused, "mha_gat: a has too few weights, or too many")
+      call check_refused(error, refused, "mha_gat: a has shape 15, needs 30")
       call mha_gat_forward(graph%view(), n_heads, .true., score_elu, slope, 0.0_dp, &
         & operator%seed, in%source, in%target, &
         & in%a(2:), in%e, out, error=refused)
       call check_refused(error, refused, &
-        & "mha_gat: the weights a do not divide into num_heads heads")
+        & "mha_gat: a has shape 35, needs 33")
       call mha_gat_v2_forward(graph%view(), n_heads, .true., 7, slope, 0.0_dp, operator%seed, &
         & in%source, in%target, &
         & in%a(:d), &

@@ -6,9 +6,9 @@ module test_dimenet
   use gnograd, only: radial_basis, agg_edge_to_edge, array_type, reshape, concatenate, &
     & exclude_reverse_edge, exclude_same_node, exclude_none, exclude_names, graph_type, &
     & error_type, dp, sp, int64
-  use gnograd_kernels_dimenet, only: agg_edge_to_edge_forward, agg_edge_to_edge_vjp, &
+  use gnograd_kernels, only: agg_edge_to_edge_forward, agg_edge_to_edge_vjp, &
     & agg_edge_to_edge_jvp, agg_edge_to_edge_hvp
-  use gnograd_kernels_radial_basis, only: radial_basis_forward, radial_basis_vjp, &
+  use gnograd_kernels, only: radial_basis_forward, radial_basis_vjp, &
     & radial_basis_jvp, radial_basis_hvp
   use faces, only: operator_type, check_faces, check_tape, close, numbers
   use testing, only: test_type, check, check_refused
@@ -187,7 +187,7 @@ contains
     call radial_basis_forward(n_spherical, 2_int64**32 + 5, length, w, rbf, sbf, refused)
     call check_refused(error, refused, "radial_basis: exponent is 4294967301, needs 1 to 100")
     call radial_basis_forward(n_spherical, exponent, length, w(:0), rbf, sbf, refused)
-    call check_refused(error, refused, "radial_basis: n_radial is 0, needs 1 to 16")
+    call check_refused(error, refused, "radial_basis: rbf has shape 3 37, needs 0 37")
     call radial_basis_forward(n_spherical, exponent, length, w(2:), rbf, sbf, refused)
     call check_refused(error, refused, "radial_basis: rbf has shape 3 37, needs 2 37")
     call radial_basis_forward(n_spherical - 1, exponent, length, w, rbf, sbf, refused)
@@ -195,7 +195,7 @@ contains
     call radial_basis_forward(n_spherical, exponent, 1*rbf, w, rbf, sbf, refused)
     call check_refused(error, refused, "radial_basis: x has shape 3 37, needs 1 37")
     call radial_basis_vjp(n_spherical, exponent, rbf, sbf, length, w, grad_w=y(:2), error=refused)
-    call check_refused(error, refused, "radial_basis: derivative of w has shape 2, needs 3")
+    call check_refused(error, refused, "radial_basis: grad_w has shape 2, needs 3")
     call check(error, all(y == 7), "results changed in spite of an error")
   end subroutine test_basis_refused
 
@@ -429,12 +429,11 @@ contains
     call oblong%init([1, 2], [1], 2, error)
     if (allocated(error)) return
     call forward(oblong, n_spherical, n_radial, exclude_none)
-    call check_refused(error, refused, "agg_edge_to_edge: the graph must have as many sources "// &
-      & "as destinations, for they are the same nodes")
+    call check_refused(error, refused, "agg_edge_to_edge: vector has shape 3 85, needs 3 1")
     call agg_edge_to_edge_vjp(operator%graph%view(), n_spherical, n_radial, exclude_none, out(:, &
       & 2:), &
       & in%vector, in%rbf, in%embedding, in%weights, error=refused)
-    call check_refused(error, refused, "agg_edge_to_edge: out has shape 6 84, needs 6 85")
+    call check_refused(error, refused, "agg_edge_to_edge: cotangent has shape 6 84, needs 6 85")
     call check(error, all(out == 7), "out changed in spite of an error")
 
   contains

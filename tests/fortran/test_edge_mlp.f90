@@ -236,14 +236,13 @@ contains
     out = results(operator, y)
     right = [operator%activation, operator%reduction, operator%outputs]
     call forward(none, right)
-    call check_refused(error, refused, "edge_mlp: the network needs a layer")
+    call check_refused(error, refused, "edge_mlp: widths is empty")
     call forward([5_int64, 0_int64], right)
     call check_refused(error, refused, "edge_mlp: widths must be at least 1")
     call forward([5_int64, 4_int64], right)
-    call check_refused(error, refused, "edge_mlp: e has 3 columns, but to be added it needs 4")
+    call check_refused(error, refused, "edge_mlp: e has shape 3 41, needs 4 41")
     call forward([5_int64, 3_int64], right)
-    call check_refused(error, refused, "edge_mlp: weights has 95 entries, but with the "// &
-      & "9 columns of e, x_src and x_dst it needs 74")
+    call check_refused(error, refused, "edge_mlp: weights has shape 95, needs 94")
     call forward(operator%widths, [17, right(2:)])
     call check_refused(error, refused, "edge_mlp: unknown activation")
     call forward(operator%widths, [right(1), 17, right(3)])

@@ -269,10 +269,10 @@ contains
     call gno_vjp(operator%graph%view(), right(1), right(2), right(3), out(:, 2:, :), in%h, &
       & in%coords, in%u, &
       & in%b_u, in%v, in%b_v, grad_h=g, error=refused)
-    call check_refused(error, refused, "gno: out has shape 3 3 2, needs 3 4 2")
+    call check_refused(error, refused, "gno: cotangent has shape 3 3 2, needs 3 4 2")
     call gno_vjp(operator%graph%view(), right(1), right(2), right(3), out, in%h, in%coords, in%u, &
       & in%b_u, in%v, in%b_v, grad_h=g(:, :, 2:), error=refused)
-    call check_refused(error, refused, "gno: h has shape 5 7 1, needs 5 7 2")
+    call check_refused(error, refused, "gno: grad_h has shape 5 7 1, needs 5 7 2")
     call gno_vjp(operator%graph%view(), right(1), right(2), right(3), out, in%h, in%coords, in%u, &
       & in%b_u, in%v, in%b_v(:, 2:), grad_h=g, error=refused)
     call check_refused(error, refused, "gno: b_v has shape 3 4, needs 3 5")

@@ -171,8 +171,7 @@ contains
     call forward(operator%widths, 17)
     call check_refused(error, refused, "gno_deep: unknown activation")
     call forward([6_int64, 4_int64], operator%activation)
-    call check_refused(error, refused, "gno_deep: layers has 81 entries, but with the "// &
-      & "9 columns of y, x and c it needs 88")
+    call check_refused(error, refused, "gno_deep: h has shape 6 7, needs 4 7")
     call check(error, all(out == 7), "results changed in spite of an error")
 
   contains

@@ -9,7 +9,7 @@ module test_gno_jets
     & reduce_mean, reduce_names, kernel_full, kernel_diagonal, kernel_names, order_gradient, &
     & order_laplacian, order_hessian, geometry_difference, geometry_pair, geometry_names, &
     & graph_type, error_type, dp, sp, int64
-  use gnograd_kernels_gno_jets, only: gno_with_gradient_forward, gno_with_gradient_vjp, &
+  use gnograd_kernels, only: gno_with_gradient_forward, gno_with_gradient_vjp, &
     & gno_with_gradient_jvp, gno_with_gradient_hvp, gno_with_laplacian_forward, &
     & gno_with_laplacian_vjp, gno_with_laplacian_jvp, gno_with_laplacian_hvp, &
     & gno_with_hessian_forward, gno_with_hessian_vjp, gno_with_hessian_jvp, gno_with_hessian_hvp
@@ -262,9 +262,9 @@ contains
     right = [operator%geometry, operator%activation, operator%reduction, operator%kernel]
     call forward(none, right)
     call check_refused(error, refused, &
-      & "gno_with_laplacian: the kernel network needs a hidden layer")
+      & "gno_with_laplacian: widths is empty")
     call forward([0_int64, 5_int64], right)
-    call check_refused(error, refused, "gno_with_laplacian: sizes must be at least 1")
+    call check_refused(error, refused, "gno_with_laplacian: widths must be at least 1")
     call forward([6_int64, 6_int64], right)
     call check_refused(error, refused, "gno_with_laplacian: layers has shape 65, needs 72")
     call forward(long, right)

@@ -110,7 +110,7 @@ contains
     call check_refused(error, refused, "offset_moments: cotangent has shape 10 4, needs 11 4")
     call offset_moments_jvp(operator%graph%view(), sources, queries, sources(:, 2:), queries, out, &
       & refused)
-    call check_refused(error, refused, "offset_moments: derivative of x has shape 3 6, needs 3 7")
+    call check_refused(error, refused, "offset_moments: t_x has shape 3 6, needs 3 7")
     call check(error, all(out == 7), "out changed in spite of an error")
   end subroutine test_moments_refused
 

@@ -6,12 +6,12 @@
 module test_nsa
   use gnograd, only: selected_attention, compressed_attention, window_attention, compress, &
     & array_type, reshape, concatenate, duplicate_names, error_type, dp, sp, int32, int64
-  use gnograd_kernels_nsa_branches, only: selected_attention_forward, selected_attention_vjp, &
+  use gnograd_kernels, only: selected_attention_forward, selected_attention_vjp, &
     & selected_attention_jvp, selected_attention_hvp, compressed_attention_forward, &
     & compressed_attention_vjp, compressed_attention_jvp, compressed_attention_hvp, &
     & window_attention_forward, window_attention_vjp, window_attention_jvp, window_attention_hvp
-  use gnograd_kernels_nsa_compress, only: compress_forward, compress_vjp, compress_jvp, compress_hvp
-  use gnograd_kernels_nsa_select, only: select_blocks_forward
+  use gnograd_kernels, only: compress_forward, compress_vjp, compress_jvp, compress_hvp
+  use gnograd_kernels, only: select_blocks_forward
   use faces, only: operator_type, check_faces, check_tape, close, numbers
   use testing, only: test_type, check, check_refused
   implicit none
@@ -266,7 +266,7 @@ contains
     call selected_attention_hvp(operator%blocks, cu_q(:2), cu_k, block_size, scale, .false., &
       & 0_int64, query_block, 0, out, in%q, in%k, in%v, error=refused)
     call check_refused(error, refused, &
-      & "selected_attention: cu_q must rise from 0 to the number of tokens")
+      & "selected_attention: cu_k has shape 3, needs 2")
     operator%blocks(2, 1, 4) = 3
     call selected_attention_forward(operator%blocks, cu_q, cu_k, block_size, scale, .false., &
       & 0_int64, query_block, 0, in%q, in%k, in%v, out=out, error=refused)
@@ -280,7 +280,7 @@ contains
       & c_lse=out(1, 2:, :), q=in%q, k=in%k, v=in%v, error=refused)
     call check_refused(error, refused, "compressed_attention: c_lse has shape 3 19, needs 4 19")
     call window_attention_forward(cu_q, cu_k, -1_int64, scale, .true., 0_int64, in%q, in%k, in%v, &
-      & out, error=refused)
+      & out=out, error=refused)
     call check_refused(error, refused, "window_attention: window must be at least 1")
     call window_attention_vjp(cu_q, cu_k, window, scale, .true., 2_int64**32, out, in%q, in%k, &
       & in%v, error=refused)
@@ -348,7 +348,7 @@ contains
         & in%q, in%k, in%v, out, lse, error)
     case default
       call window_attention_forward(cu_q, cu_k, window, scale, op%causal, op%q_offset, in%q, in%k, &
-        & in%v, out, lse, error)
+        & in%v, out=out, lse=lse, error=error)
     end select
   end subroutine forward
 
@@ -372,7 +372,7 @@ contains
         & q, k, v, out, error=error)
     case default
       call window_attention_forward(cu_q, cu_k, window, scale, op%causal, op%q_offset, q, k, v, &
-        & out, error=error)
+        & out=out, error=error)
     end select
   end subroutine forward_single
 
@@ -422,10 +422,10 @@ contains
       case default
         if (present(t)) then
           call window_attention_jvp(cu_q, cu_k, window, scale, op%causal, op%q_offset, in%q, in%k, &
-            & in%v, tan%q, tan%k, tan%v, out, error)
+            & in%v, t_q=tan%q, t_k=tan%k, t_v=tan%v, t_out=out, error=error)
         else
           call window_attention_forward(cu_q, cu_k, window, scale, op%causal, op%q_offset, in%q, &
-            & in%k, in%v, out, error=error)
+            & in%k, in%v, out=out, error=error)
         end if
       end select
     end associate
@@ -474,10 +474,12 @@ contains
       case default
         if (present(t)) then
           call window_attention_hvp(cu_q, cu_k, window, scale, op%causal, op%q_offset, c_out, &
-            & in%q, in%k, in%v, tan%q, tan%k, tan%v, grad%q, grad%k, grad%v, error)
+            & in%q, in%k, in%v, t_q=tan%q, t_k=tan%k, t_v=tan%v, grad_q=grad%q, grad_k=grad%k, &
+            & grad_v=grad%v, error=error)
         else
           call window_attention_vjp(cu_q, cu_k, window, scale, op%causal, op%q_offset, c_out, &
-            & in%q, in%k, in%v, out, lse, grad%q, grad%k, grad%v, error)
+            & in%q, in%k, in%v, out=out, lse=lse, grad_q=grad%q, grad_k=grad%k, grad_v=grad%v, &
+            & error=error)
         end if
       end select
     end associate

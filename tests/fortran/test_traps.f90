@@ -15,11 +15,11 @@ module test_traps
   use gnograd_core_graph_view, only: graph_view
   use gnograd_core_kinds, only: dp, int32, int64, sp
   use gnograd_core_threads, only: set_n_threads
-  use gnograd_kernels_aggregation, only: agg_concat_forward, agg_concat_vjp, &
+  use gnograd_kernels, only: agg_concat_forward, agg_concat_vjp, &
     & agg_concat_jvp, agg_concat_hvp
   use gnograd_kernels_attention_backward, only: differentiate
   use gnograd_kernels_attention_forward, only: attend
-  use gnograd_kernels_gat, only: gat_r32
+  use gnograd_kernels_mha_gat, only: gat_r32
   use gnograd_kernels_nsa, only: selected_pattern, window_pattern
   use gnograd_kernels_nsa_attention, only: attention_forward, attention_vjp, attention_jvp, &
     & attention_hvp

@@ -57,6 +57,8 @@ class Static:
     codes: Mapping[str, int] = field(default_factory=dict)
     optional: bool = False
     """True if it may be None."""
+    limits: tuple[int | None, int | None] = (None, None)
+    """Smallest and largest value; None where there is no limit."""
 
 
 @dataclass(frozen=True)
@@ -199,12 +201,13 @@ def _read_family(package: Path, family: str) -> list[Operator]:
 def _evaluate(package: Path, module: str, decorators: Mapping[str, Any]) -> dict[str, Any]:
     """Run the constants of a module, and give its declared functions to their decorators."""
 
-    def limits(*_: Any, **__: Any) -> None:
-        """Ignore limits: they are checked in Python."""
+    def limits(least: int | None = None, most: int | None = None, **_: Any) -> tuple[Any, Any]:
+        """Take smallest and largest value."""
+        return least, most
 
     names: dict[str, Any] = {
-        "Limits": limits, "AT_LEAST_0": None, "AT_LEAST_1": None, "ParamSpec": str, "TypeVar": str,
-        **decorators,
+        "Limits": limits, "AT_LEAST_0": (0, None), "AT_LEAST_1": (1, None), "ParamSpec": str,
+        "TypeVar": str, **decorators,
     }  # fmt: skip
     tree = ast.parse((package / f"{module.replace('.', '/')}.py").read_text())
     for node in tree.body:
@@ -234,7 +237,7 @@ def _operator(
     when: Mapping[str, Mapping[str, str]] = shapes.get("when", {})
     arrays: Mapping[str, str] = shapes.get("arrays", {})
     choices: Mapping[str, Mapping[str, int]] = shapes.get("choices", {})
-    statics = _statics(node, arrays, choices)
+    statics = _statics(node, arrays, choices, shapes.get("limits", {}))
     optional = _maybe_none(node)
     words = shapes["arguments"].split()
     lists = [name for name, static in statics.items() if static.kind == "integers"]
@@ -356,7 +359,10 @@ def _check_sizes(op: Operator, shapes: Mapping[str, Any]) -> None:
 
 
 def _statics(
-    node: ast.FunctionDef, arrays: Mapping[str, str], choices: Mapping[str, Mapping[str, int]]
+    node: ast.FunctionDef,
+    arrays: Mapping[str, str],
+    choices: Mapping[str, Mapping[str, int]],
+    limits: Mapping[str, tuple[int | None, int | None]],
 ) -> dict[str, Static]:
     kinds = {
         "int": "integer", "float": "number", "bool": "logical", "str": "code",
@@ -370,7 +376,7 @@ def _statics(
         value = ... if default is None else ast.literal_eval(default)
         statics[argument.arg] = Static(
             argument.arg, c_name(argument.arg), kind, value, choices.get(argument.arg, {}),
-            plain != annotation,
+            plain != annotation, limits.get(argument.arg, (None, None)),
         )  # fmt: skip
     return statics
 

@@ -13,7 +13,6 @@ from declarations import (
     Array,
     Operator,
     Static,
-    c_name,
     names_in,
     read_operators,
 )
@@ -35,23 +34,14 @@ def family(name: str) -> list[Operator]:
     return [op for op in operators if op.family == name]
 
 
-def kernels(wanted: Iterable[Operator]) -> list[str]:
-    """Use statements of the operators' kernels, from the modules that gnograd_kernels names.
+def families() -> list[str]:
+    """Families in their order."""
+    return list(dict.fromkeys(op.family for op in operators))
 
-    Using gnograd_kernels itself would make gfortran write all of it into every module file.
-    """
-    folder = Path(__file__).resolve().parents[2] / "fortran" / "kernels"
-    text = re.sub(r"&\s*&?", "", (folder / "kernels.f90").read_text())
-    faces = {f"{op.name}_{face}" for op in wanted for face in op.faces}
-    lines = []
-    for module, listed in re.findall(r"^ *use (\w+), only: (.*)$", text, re.M):
-        found = [name for name in re.split(r"[ ,]+", listed.strip()) if name in faces]
-        faces -= set(found)
-        if found:
-            lines.append(f"use {module}, only: {', '.join(found)}")
-    if faces:
-        raise SystemExit(f"fortran/kernels/kernels.f90 does not name {', '.join(sorted(faces))}")
-    return lines
+
+def static_arrays(op: Operator) -> list[Array]:
+    """Static arrays and lists."""
+    return [*op.arrays, *op.lists]
 
 
 def names(arrays: Iterable[Array], suffix: str = "") -> str:
@@ -72,65 +62,26 @@ def declared(op: Operator, arguments: Iterable[str]) -> list[str]:
     return [f"{type_}, value :: {', '.join(found)}" for type_, found in by_type.items()]
 
 
-def pointers(op: Operator, arrays: Iterable[Array], real: str) -> list[str]:
-    """Declarations of the pointers that arrays at addresses become, `<name>_`."""
+def pointers(op: Operator) -> list[str]:
+    """Declarations of the pointers that static arrays at addresses become, `<name>_`."""
     types = {"int32": "integer(c_int32_t)", "int64": "integer(c_int64_t)"}
     by_type: dict[str, list[str]] = {}
-    for array in [*op.arrays, *op.lists, *arrays]:
+    for array in static_arrays(op):
         axes = ",".join(":" * len(array.dims))
-        type_ = types.get(array.dtype, real)
-        by_type.setdefault(type_, []).append(f"{array.name}_({axes})")
+        by_type.setdefault(types[array.dtype], []).append(f"{array.name}_({axes})")
     return [f"{type_}, pointer, contiguous :: {', '.join(a)}" for type_, a in by_type.items()]
 
 
-def views(op: Operator, arrays: Iterable[Array]) -> list[str]:
-    """Statements that make these pointers."""
-    lines = [view(op, array) for array in [*op.arrays, *op.lists]]
-    if free_sizes(op):
-        lines.append(_sizes_hook(op, [f"{array.name}_" for array in op.lists]))
-    return [*lines, *(view(op, array) for array in arrays)]
-
-
-def view(op: Operator, array: Array) -> str:
+def view(op: Operator, array: Array, place: str = "") -> str:
     """The statement that makes a pointer of an address."""
     how = "view_if_given" if array.optional else "view"
-    return f"call {how}({array.name}, {_extents(op, array)}, {array.name}_)"
-
-
-def results_to_clear(op: Operator, arrays: Iterable[Array]) -> list[str]:
-    """Results with a row for every edge, of which kernels write those that belong to one."""
-    return [array.name for array in arrays if array.written and "n_edges" in array.dims]
+    return f"call {how}({array.name}, {extents(op, array)}, {place or array.name + '_'})"
 
 
 def shared_gradient(op: Operator, face: str) -> list[Array]:
     """Two inputs whose gradients in a face may be one array, which gets their sum; or none."""
     names = op.declaration.shared_gradient if "gradients" in FACES[face] else ()
     return [array for array in op.inputs if array.name in names]
-
-
-def kernel_arguments(op: Operator, face: str) -> str:
-    """The arguments of the kernel, by keyword."""
-    arrays = [array for _, array in op.operands(face)]
-    given = []
-    results = {dim for array in op.outputs for dim in array.dims}
-    for argument, static in op.statics.items():
-        if argument in results:  # the result itself tells it
-            continue
-        convert = {
-            "graph": "{}_", "array": "{}_", "integers": "{}_", "code": "int({})",
-            "logical": "{} /= 0", "integer": "{}", "number": "{}",
-        }[static.kind]  # fmt: skip
-        given.append(f"{static.name}={convert.format(argument)}")
-    in_shapes = {n for a in [*op.inputs, *op.outputs, *op.arrays, *op.lists] for n in a.names}
-    given += [f"{n}={n}" for n in op.arguments if kind(op, n) == "size" and n not in in_shapes]
-    given += [f"{array.name}={array.name}_" for array in arrays]
-    shared = shared_gradient(op, face)
-    if shared:
-        given.append("{1}_is_{0}={1}_is_{0}".format(*(array.name for array in shared)))
-        # sizes of what is absent, too
-        sizes = [n for n in op.declaration.arguments.split() if kind(op, c_name(n)) == "size"]
-        given += [f"{name.lower()}={c_name(name)}" for name in sizes]
-    return ", ".join([*given, "error=error"])
 
 
 def free_sizes(op: Operator) -> list[str]:
@@ -155,32 +106,36 @@ def expression(op: Operator, text: str, graph: str = "graph_") -> str:
     return text
 
 
-def condition(op: Operator, text: str) -> str:
-    """A condition on a static argument, of its number in C."""
+def condition(op: Operator, text: str, in_c: bool = True) -> str:
+    """A condition on a static argument, by its number in C or its value in Fortran."""
     name, _, values = text.partition("=")
     static = next(static for static in op.statics.values() if static.name == name)
+    if static.kind == "logical" and not in_c:
+        return f"{'.not. ' if values == 'False' else ''}{static.c_name}"
     numbers = [static.codes.get(value, int(value == "True")) for value in values.split("|")]
     return " .or. ".join(f"{static.c_name} == {number}" for number in numbers)
 
 
-def _extents(op: Operator, array: Array) -> str:
+def extents(op: Operator, array: Array, graph: str = "graph_", in_c: bool = True) -> str:
     """Extents in Fortran's order.
 
     If an array has fewer axes under some condition, a 1 behind the first extent stands for each
     missing one.
     """
-    extents = [expression(op, dim) for dim in reversed(array.dims)]
+    extents = [expression(op, dim, graph) for dim in reversed(array.dims)]
     for when, dims in array.otherwise.items():
-        first, *rest = [expression(op, dim) for dim in reversed(dims)]
+        first, *rest = [expression(op, dim, graph) for dim in reversed(dims)]
         missing = ["1_c_int64_t"] * (len(extents) - len(dims))
         for k, other in enumerate([first, *missing, *rest]):
             if other != extents[k]:
-                extents[k] = f"merge({other}, {extents[k]}, {condition(op, when)})"
+                extents[k] = f"merge({other}, {extents[k]}, {condition(op, when, in_c)})"
     return ", ".join(extents)
 
 
 def wrap(text: str, indent: str, width: int = 100) -> str:
-    """A statement over as many lines as it needs."""
+    """A statement over as many lines as it needs; a comment has one."""
+    if text.startswith("!"):
+        return text
     lines, line = [], ""
     for word in re.split(r"(?<=, )", text):
         if line and len(indent + line + word) > width - 2:
@@ -277,7 +232,7 @@ def checks(op: Operator) -> list[str]:
     known = {*(GRAPH_SIZES if op.has_graph else ()), *op.statics} - set(op.sizes_from_arrays)
     lines = [line for array in op.lists for line in _fit_static(op, array, known)]
     given = [f"operator%{s.c_name}" for s in of_kind(op, "integers", "array", "integer")]
-    hook = [_sizes_hook(op, given)] if computed(op) else []
+    hook = [sizes_hook(op, given)] if computed(op) else []
     early = set(computed(op)) & {name for array in op.inputs for name in array.names}
     if early:
         lines += hook
@@ -285,14 +240,14 @@ def checks(op: Operator) -> list[str]:
     for k, array in enumerate(op.inputs, 1):
         block = _fit_input(op, k, array, known)
         if array.optional:
-            block = [f"if (associated(x({k})%node)) then", *_indented(block), "end if"]
+            block = [f"if (associated(x({k})%node)) then", *indented(block), "end if"]
         else:
             known |= array.names
         lines += block
     for array in op.arrays:
         block = _fit_static(op, array, known)
         if array.optional:
-            block = [f"if (allocated(operator%{array.name})) then", *_indented(block), "end if"]
+            block = [f"if (allocated(operator%{array.name})) then", *indented(block), "end if"]
         lines += block
     lines.append("if (failed(store)) return")
     if not early:
@@ -324,7 +279,8 @@ def computed(op: Operator) -> list[str]:
     return free_sizes(op) or list(of_outputs)
 
 
-def _sizes_hook(op: Operator, given: Sequence[str]) -> str:
+def sizes_hook(op: Operator, given: Sequence[str]) -> str:
+    """Call of the family's procedure that computes sizes from static arguments."""
     results = [f"{name}={name}" for name in computed(op)]
     return f"call {op.family}_sizes({', '.join([*given, *results])})"
 
@@ -351,8 +307,8 @@ def _fit_input(op: Operator, k: int, array: Array, known: set[str]) -> list[str]
     lines = []
     for when, dims in array.otherwise.items():
         lines += [f"{'else ' if lines else ''}if ({condition(op, when)}) then"]
-        lines += _indented(fit(dims))
-    return [*lines, "else", *_indented(fit(array.dims)), "end if"]
+        lines += indented(fit(dims))
+    return [*lines, "else", *indented(fit(array.dims)), "end if"]
 
 
 def _fit_static(op: Operator, array: Array, known: set[str]) -> list[str]:
@@ -383,7 +339,8 @@ def _learned(
     return lines
 
 
-def _indented(lines: Iterable[str]) -> list[str]:
+def indented(lines: Iterable[str]) -> list[str]:
+    """Lines inside of a block."""
     return [f"  {line}" for line in lines]
 
 

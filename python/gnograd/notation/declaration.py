@@ -147,6 +147,9 @@ class Declaration:
     an output is that output."""
     saved_only_in_c: Collection[str] = ()
     """Names in `saved` that kernels write and read for callers in C; Python does not save them."""
+    optional_in_c: Collection[str] = ()
+    """Inputs that a vjp or hvp, and outputs that every face takes as null pointers, though Python
+    gives them: where no gradient that is wanted depends on them, or they are not wanted."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Names in `saved` that no vjp reads, and where: words that all have to hold, each a backend
     (``"cuda"``), types of its numbers (``"cuda f16|bf16"``) or a condition. All others are read.

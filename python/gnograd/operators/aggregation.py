@@ -25,6 +25,7 @@ _UNREAD = {"cuda": "out degree", "aggregation=sum|min|max": "out"}
     outputs={"out": "n_dst D"},
     arguments="graph D aggregation",
     saved={"out": "n_dst D", "location": "int64 n_dst D", "degree": "real n_dst"},
+    optional_in_c=("x", "w"),
     unread=_UNREAD,
     when=_SAVED,
     choices={"aggregation": AGGREGATIONS},

@@ -156,6 +156,7 @@ def selected_attention(
     outputs=_OUTPUTS,
     arguments="Tq Tk Hq Hk Dk Dv n_sequences cu_q cu_k block stride scale causal q_offset",
     saved=_OUTPUTS,
+    optional_in_c=("lse",),
     arrays=_SEQUENCES,
     defaults_from_sizes=_DEFAULTS,
     limits={**_COMPRESSED, "q_offset": _OFFSET},
