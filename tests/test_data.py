@@ -438,7 +438,7 @@ def test_inputs_of_several_trajectories_may_change_in_time(tmp_path: Path) -> No
         ):
             read(tmp_path / "b.npz", Roles(states=("u",)))
     to_npz(tmp_path / "c.npz", given | {"u": rng.random((12, N)), "f": rng.random((N, N))})
-    with pytest.raises(DataError, match=r"array 'f' .* may be read in two ways"):
+    with pytest.raises(DataError, match=r"array .u. .* which axis has the 12 points"):
         read(tmp_path / "c.npz", Roles(states=("u",), inputs=("f",)))
     to_npz(tmp_path / "d.npz", given | {"f": rng.random((S, 4, N))})
     with pytest.raises(DataError, match="array 'f' has 4 times, but 'u' has 5"):
@@ -583,12 +583,17 @@ def test_axes_of_grids(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("shape", "role", "text"),
     [
-        ((6, 16, 16, 2), "outputs", "a grid of 16 x 16 x 2, or channels or times"),
+        ((6, 16, 16, 2), "outputs", "a grid of 16 x 16 x 2, or samples, channels or times"),
         ((6, 1, 16, 16), "outputs", "a grid of 1 x 16 x 16"),
         ((6, 16, 16, 8), "outputs", "a grid of 16 x 16 x 8"),
         ((6, 64, 3), "outputs", "a grid of 64 x 3"),
+        ((64, 64, 100), "outputs", "a grid of 64 x 100"),  # samples last, as in MATLAB
+        ((16, 16, 16), "outputs", "16 samples on a grid of 16 x 16"),
+        ((100, 256), "outputs", "100 samples on a grid of 256"),
         ((6, 16, 16, 20), "states", "16 times on a grid of 16 x 20"),
         ((6, 64, 20), "states", "64 times on a grid of 20"),
+        ((6, 20, 64), "states", "20 times on a grid of 64"),
+        ((20, 64, 64), "states", "64 times on a grid of 64"),
         ((6, 20, 16, 16, 2), "states", "20 times on a grid of 16 x 16 x 2"),
     ],
 )
@@ -596,6 +601,63 @@ def test_grids_that_may_be_something_else_are_asked_about(tmp_path, shape, role,
     to_npz(tmp_path / "a.npz", {"u": np.ones(shape)})
     with pytest.raises(DataError, match=rf"array 'u' has shape .*: {text}.*--layout"):
         read(tmp_path / "a.npz", Roles(grid="closed", inputs=(), **{role: ("u",)}))
+
+
+AXES_OF_POINTS = {
+    "samples in columns": ({"a": (N, 24), "b": (N, 24)}, "ps", False, "24 channels of one"),
+    "as many samples as points": ({"a": (N, N), "b": (N, N)}, "sp", False, "12 samples on 12"),
+    "components first": ({"a": (N,), "b": (2, N)}, "cp", False, "2 samples, or 2 components"),
+    "times last": ({"b": (5, N, 11)}, "spt", True, "11 channels at 5 times, or samples"),
+    "as many times as points": ({"b": (N, N)}, "tp", True, "which axis has the 12 points"),
+    "both": ({"b": (5, N, N)}, "stp", True, "which axis has the 12 points"),
+}
+
+
+@pytest.mark.parametrize("name", AXES_OF_POINTS)
+def test_axes_on_points_are_asked_for(tmp_path: Path, name: str) -> None:
+    shapes, layout, in_time, text = AXES_OF_POINTS[name]
+    rng = np.random.default_rng(0)
+    given = {k: rng.random(shape).astype(np.float32) for k, shape in shapes.items()}
+    to_npz(tmp_path / "a.npz", given | {"points": rng.random((N, 2))})
+    names = {"states" if in_time else "outputs": ("b",), "inputs": ("a",) if "a" in given else ()}
+    with pytest.raises(DataError, match=rf"has shape .*: {text}.*--layout"):
+        read(tmp_path / "a.npz", Roles(**names))
+    data = read(tmp_path / "a.npz", Roles(layout=tuple(layout), **names))
+    sizes = dict(zip(layout, shapes["b"], strict=True))
+    assert len(data) == sizes.get("s", 1) and data.layout.outputs[0].width == sizes.get("c", 1)
+    order = [layout.find(axis) for axis in "stpc" if axis in layout]
+    found = given["b"].transpose(order).reshape(len(data), -1, N, sizes.get("c", 1))
+    for k, sample in enumerate(data.samples):
+        assert (found[k] == (sample.states if in_time else sample.outputs[None])).all()
+
+
+def test_times_without_a_state_are_asked_about(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = xdmf(tmp_path / "a.xdmf", [0.1 * k for k in range(5)])
+    with pytest.raises(DataError, match=r"array 'u' has 5 times; say with --state .* --layout"):
+        read(path, Roles(outputs=("u",)))
+    assert len(read(path, Roles(outputs=("u",), layout=tuple("sp")))) == 5
+    assert len(read(path, Roles(states=("u",)))) == 1
+
+
+def test_grids_have_coordinates_along_their_axes(tmp_path: Path) -> None:
+    """Uneven grids are told by an array for each axis, even if these are equally long."""
+    rng = np.random.default_rng(0)
+    x, y, u = np.array([0.0, 1, 3, 7]), np.array([5.0, 6, 9]), rng.random((6, 3, 4))
+    to_npz(tmp_path / "a.npz", {"x": x, "lat": y, "a": 2 * u, "u": u})
+    for layout, n in (("syx", 4), ("sxy", 3)):
+        to_npz(tmp_path / "a.npz", {"x": x[:n], "lat": y, "a": 2 * u[..., :n], "u": u[..., :n]})
+        named = Roles("x,lat", outputs=("u",), layout=tuple(layout))
+        data = read(tmp_path / "a.npz", named)
+        assert [f.name for f in data.layout.inputs] == ["a"] and len(data) == 6
+        for sample, values in zip(data.samples, u[..., :n], strict=True):
+            values = values if layout == "syx" else values.T
+            for point, value in zip(sample.points, sample.outputs, strict=True):
+                at = tuple(int(np.flatnonzero(a == p)[0]) for a, p in zip((y, x), point[::-1]))
+                assert np.float32(values[at]) == value
+    with pytest.raises(DataError, match=r"'x' has shape \(3,\), needs \(4,\), .* along x"):
+        to_npz(tmp_path / "a.npz", {"x": x[:3], "lat": y, "u": u})
+        read(tmp_path / "a.npz", Roles("x,lat", (), ("u",), layout=tuple("syx")))
 
 
 def test_layouts_that_make_no_sense(tmp_path: Path) -> None:
@@ -610,7 +672,7 @@ def test_layouts_that_make_no_sense(tmp_path: Path) -> None:
             role["states"] = ("a",)
         with pytest.raises(DataError, match=text):
             read(tmp_path / "a.npz", Roles(grid="closed", layout=tuple(layout), **role))
-    with pytest.raises(DataError, match="--layout is for fields on grids"):
+    with pytest.raises(DataError, match="--layout has axes of a grid, needs --grid, or --points"):
         read(tmp_path / "a.npz", Roles(outputs=("u",), layout=("s", "x")))
     with pytest.raises(DataError, match="--points goes without --grid"):
         read(tmp_path / "a.npz", Roles("a", outputs=("u",), grid="closed"))

@@ -421,7 +421,7 @@ def test_coordinates_and_layouts_are_options(tmp_path: Path) -> None:
     done(*predict, "--data", path, "--grid=closed", "--layout=s,c,x,y")
     for options, text in (
         (("--layout=s,x",), "needs --grid"),
-        (("--grid=closed", "--layout=s,q"), "needs letters of s,t,x,y,z,c"),
+        (("--grid=closed", "--layout=s,q"), "needs letters of s,t,p,x,y,z,c"),
         (("--grid=closed", "--points=nu"), "goes without --points"),
     ):
         for command in (("inspect", path), (*run, "--data", path), (*predict, "--data", path)):

@@ -10,7 +10,7 @@ import typer
 from gnograd.cli.config import Device, PointsConfig, Precision, Schedule
 from gnograd.cli.engine import need_torch
 from gnograd.cli.job import console, job
-from gnograd.data.grid import AXES, GRIDS
+from gnograd.data.grid import AXES, GRIDS, POINT
 from gnograd.data.roles import Roles
 
 # The jobs are imported when they are called: PyTorch takes seconds.
@@ -73,8 +73,8 @@ Axes = Annotated[
     str | None,
     typer.Option(
         "--layout",
-        help="Axes of the fields on a grid, as s,t,x,y,c: samples, times, space, channels.",
-        show_default="s,x,.. or s,t,x,..",
+        help="Axes of the fields: s samples, t times, p points or x,y,z axes of a grid, c channels.",
+        show_default="by their lengths, if these leave no doubt",
     ),
 ]
 Period = Annotated[
@@ -374,11 +374,14 @@ def _axes(layout: str | None, grid: str | None, points: str | None) -> tuple[str
         raise typer.BadParameter("goes without --points: it makes them", param_hint="--grid")
     if layout is None:
         return None
-    if grid is None:
-        raise typer.BadParameter("is for fields on grids; needs --grid", param_hint="--layout")
     letters = tuple(layout.replace(",", "").replace(" ", ""))
     if set(letters) - set(AXES):
-        raise typer.BadParameter("needs letters of s,t,x,y,z,c", param_hint="--layout")
+        raise typer.BadParameter("needs letters of s,t,p,x,y,z,c", param_hint="--layout")
+    if grid is None and points is None and POINT not in letters:
+        raise typer.BadParameter(
+            "has axes of a grid; needs --grid, or --points x,y with coordinates along them",
+            param_hint="--layout",
+        )
     return letters
 
 

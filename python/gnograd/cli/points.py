@@ -161,7 +161,7 @@ def _sets(
 ) -> Sets:
     data = read(files, roles)
     need_inputs(data, roles)
-    roles = replace(roles, dimension=data.layout.dimension)
+    roles = replace(roles, dimension=data.layout.dimension, known=True)
     of_tests = {}
     for path in tests:
         name = str(path) if str(path) != HELD_OUT else str(path.absolute())

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError
-from gnograd.data.grid import GRIDS, Grid
+from gnograd.data.grid import GRIDS, POINT, Grid
 from gnograd.data.roles import (
     OFFSETS,
     OUTPUT_OFFSETS,
@@ -22,6 +22,7 @@ from gnograd.data.roles import (
     assign,
     either,
     is_row,
+    n_points,
     no_points,
     not_finite,
 )
@@ -33,6 +34,8 @@ Array = NDArray[Any]
 
 EVEN = 1e-3
 """Relative difference of two time steps that counts as rounding."""
+_CHANNELS = 9
+"""Largest number of channels that is not asked about: the components of a tensor."""
 _ROUGH = 0.05
 """Largest such difference that rounding of the times in their dtype may explain."""
 
@@ -58,8 +61,8 @@ def samples_of(contents: Contents, roles: Roles, needs_outputs: bool = True) -> 
     """
     names = assign(contents, roles, needs_outputs)
     contents = arranged(contents, roles)
-    if roles.grid is not None:
-        contents, names = _on_grid(contents, roles, names, needs_outputs)
+    if roles.on_grid or roles.layout is not None:
+        contents, names = _with_axes(contents, roles, names, needs_outputs)
     return _Reading(contents, names, roles).data(needs_outputs)
 
 
@@ -71,6 +74,8 @@ class _Reading:
         self.n_samples: int | None = None
         self.n_times: int | None = None
         self.said_by = ""
+        self.certain = roles.layout is not None or roles.on_grid
+        """Whether axes are known; otherwise those that have two meanings are asked for."""
 
     def data(self, needs_outputs: bool) -> PointData:
         names = self.names
@@ -88,6 +93,8 @@ class _Reading:
         outputs = [self._field(n, queries, query_offsets) for n in names.outputs]
         times, step = self._times(states, inputs)
         parameters = [self._parameters(n) for n in names.parameters]
+        if needs_outputs and not self.roles.known:
+            self._doubt_samples(points[0].shape[1])
         n = 1 if self.n_samples is None else self.n_samples
         if n == 0:
             raise self._error(self.said_by, "holds no sample")
@@ -171,14 +178,18 @@ class _Reading:
         if array.ndim == 3 and here[1] == n:
             by_sample = array
             if here[2] == n > 3:
-                raise self._error(
-                    name,
-                    f"has shape {here}: {n} channels on {n} points, or a grid? Fields on grids "
-                    "need --grid and --layout",
+                self._doubt(
+                    name, f"{n} channels on {n} points, or a grid (--grid closed, --grid periodic)?"
                 )
         elif array.ndim == 2 and here[1] == n:
+            if here[0] == n > 1:
+                self._doubt(name, f"{n} samples on {n} points, or {n} channels?")
             by_sample = array[..., None]
         elif array.ndim == 2 and here[0] == n:
+            if here[1] > _CHANNELS:
+                self._doubt(
+                    name, f"{here[1]} channels of one sample, or {here[1]} samples (to transpose)?"
+                )
             return [array]
         elif array.ndim == 1 and here[0] == n:
             return [array[:, None]]
@@ -199,6 +210,10 @@ class _Reading:
             raise self._error(name, "changes in time: store each trajectory as a file of its own")
         array, n = self._array(name), len(points[0])
         here = array.shape
+        if 1 < n in here and here.count(n) > 1:
+            self._doubt(name, f"which axis has the {n} points?")
+        if array.ndim == 3 and here[1] == n and here[2] > _CHANNELS:
+            self._doubt(name, f"{here[2]} channels at {here[0]} times, or samples and times?")
         if array.ndim == 1 and here[0] == n:
             parts = [array[None, :, None]]
         elif array.ndim == 2 and here[1] == n:
@@ -369,6 +384,32 @@ class _Reading:
 
     # ---- checks ----
 
+    def _doubt(self, name: str, why: str) -> None:
+        """Raise DataError for axes with two meanings, unless they have been told."""
+        if not self.certain:
+            shape = self.contents.arrays[name].shape
+            raise self._error(
+                name,
+                f"has shape {shape}: {why} Say what its axes are with --layout, as s,t,p,c for "
+                "samples, times, points and channels",
+            )
+
+    def _doubt_samples(self, dimension: int) -> None:
+        """Raise DataError for two or three samples of a field that may be components of a vector,
+        as other fields have no samples.
+        """
+        arrays = self.contents.arrays
+        if self.n_samples not in (2, 3) or dimension == 1:
+            return
+        names = self.names
+        some = [*names.inputs, *names.outputs, *names.states, *names.parameters]
+        if arrays[str(names.points)].ndim == 3 or names.others:
+            return
+        rows = [name for name in some if arrays[name].shape[0] == self.n_samples]
+        if all(arrays[name].ndim == 2 for name in rows) and len(rows) < len(some):
+            n = self.n_samples
+            self._doubt(rows[0], f"{n} samples, or {n} components of a vector?")
+
     def _array(self, name: str) -> Array:
         array = self.contents.arrays[name]
         with np.errstate(over="ignore"):
@@ -411,19 +452,22 @@ def _side_by_side(parts: Sequence[Array]) -> Array:
     return np.concatenate(wide, axis=-1)
 
 
-def _on_grid(
+def _with_axes(
     contents: Contents, roles: Roles, names: Assignment, needs_steps: bool
 ) -> tuple[Contents, Assignment]:
-    """Add the points of the grid, and flatten fields to one row a sample."""
-    if roles.grid not in GRIDS:
+    """Bring the axes of fields in order, and add the points if they are those of a grid."""
+    if roles.grid is not None and roles.grid not in GRIDS:
         raise DataError(f"--grid is {roles.grid!r}, needs one of {either(GRIDS)}")
     fields = names.states + names.outputs + names.inputs
     if not fields:
-        raise DataError(f"{contents.path}: has no field on a grid")
-    grid = Grid(contents, roles.layout, names.states, fields, needs_steps)
+        raise DataError(f"{contents.path}: has no field")
+    known = {} if names.points is None else {POINT: n_points(contents.arrays[names.points])}
+    grid = Grid(contents, roles.layout, names.states, fields, needs_steps, known)
     flat = {name: grid.flat(name) for name in fields}
+    if not roles.on_grid:
+        return replace(contents, arrays={**contents.arrays, **flat}), names
     name = "points of the grid"
     return (
-        replace(contents, arrays={**contents.arrays, **flat, name: grid.points(roles.grid)}),
+        replace(contents, arrays={**contents.arrays, **flat, name: grid.points(roles.grid, roles.along)}),
         replace(names, points=name),
     )
