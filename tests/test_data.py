@@ -653,8 +653,8 @@ def test_grids_have_coordinates_along_their_axes(tmp_path: Path) -> None:
         for sample, values in zip(data.samples, u[..., :n], strict=True):
             values = values if layout == "syx" else values.T
             for point, value in zip(sample.points, sample.outputs, strict=True):
-                at = tuple(int(np.flatnonzero(a == p)[0]) for a, p in zip((y, x), point[::-1]))
-                assert np.float32(values[at]) == value
+                at = int(np.flatnonzero(y == point[1])[0]), int(np.flatnonzero(x == point[0])[0])
+                assert np.float32(values[at]) == value[0]
     with pytest.raises(DataError, match=r"'x' has shape \(3,\), needs \(4,\), .* along x"):
         to_npz(tmp_path / "a.npz", {"x": x[:3], "lat": y, "u": u})
         read(tmp_path / "a.npz", Roles("x,lat", (), ("u",), layout=tuple("syx")))

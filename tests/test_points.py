@@ -429,6 +429,35 @@ def test_coordinates_and_layouts_are_options(tmp_path: Path) -> None:
             assert result.exit_code == 2 and text in result.output
 
 
+def test_inspect_says_what_train_does(tmp_path: Path) -> None:
+    """Meaning of every axis, samples that are held out, refusals, and a picture."""
+    rng = np.random.default_rng(0)
+    path, run = tmp_path / "a.npz", tmp_path / "run"
+    x, u = rng.random((20, 2)), rng.random((6, 4, 20))
+    np.savez(path, points=x, u=u, f=rng.random((6, 20)), v=rng.random((20, 2)), time=np.arange(4))
+    options = (path, "--state=u", "--held-out=0.5", "--seed=3")
+    text = done("inspect", *options, "--picture", tmp_path / "a [$x$].png")
+    for words in (
+        "20 points, 2", "6 samples, 4 times, 20", "6 samples, 20", "│ 4 times ",
+            "training: 3 samples; held out: 3 samples",
+    ):  # fmt: skip
+        assert words in text
+    assert (tmp_path / "a [$x$].png").read_bytes().startswith(b"\x89PNG")
+    trained = done("train", "points", "--data", *options, *TRAIN, "--epochs=1", "--out", run)
+    shown = re.findall("neighbours within .*", text)
+    assert shown and shown == re.findall("neighbours within .*", trained)
+    assert "training: 3 samples of 20 points" in trained
+    # the same refusals
+    np.savez(path, points=x, u=1e30 * u, f=rng.random((6, 20)))
+    for command in (("inspect", path), ("train", "points", "--data", path, "--out", run)):
+        assert "bring it to other units" in refused(*command, "--state=u")
+    np.savez(path, points=x, b=u[:3, 0], a=u[:3, 1])
+    other = ("--validation", path, "--outputs=b")
+    assert "held out: 3 samples" in done("inspect", path, *other)
+    np.savez(path, points=x, b=u[0, 0], a=u[0, 1])
+    assert "is one sample, from which none" in done("inspect", path, "--outputs=b")
+
+
 def test_neighbours_are_counted(tmp_path: Path) -> None:
     """A radius that holds no points is said, before hours are spent on it."""
     data, pattern = (

@@ -73,7 +73,7 @@ Axes = Annotated[
     str | None,
     typer.Option(
         "--layout",
-        help="Axes of the fields: s samples, t times, p points or x,y,z axes of a grid, c channels.",
+        help="Axes of fields: s samples, t times, p points or x,y,z axes of a grid, c channels.",
         show_default="by their lengths, if these leave no doubt",
     ),
 ]
@@ -105,6 +105,20 @@ Radius = Annotated[
 ]
 
 
+Validation = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Samples that the best epoch is chosen by.",
+        show_default="a part of the training samples",
+    ),
+]
+HeldOut = Annotated[
+    float,
+    typer.Option(min=0.01, max=0.9, help="Part of the samples that is held out."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
+
+
 def data(
     name: Annotated[str, typer.Argument(help="Kind of problem.", metavar="|".join(PROBLEMS))],
     out: Annotated[Path, typer.Option(dir_okay=False, help="File .npz to be written.")],
@@ -122,7 +136,7 @@ def data(
             min=1, help="Every n-th node of the solver in a direction is kept.", metavar="N"
         ),
     ] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Draw problems at random, solve them, and write a file to train on."""
     if name not in PROBLEMS:
@@ -151,15 +165,26 @@ def inspect(
     time: Time = None,
     model: Model = POINTS.model,
     radius: Radius = POINTS.radius,
+    validation: Validation = None,
+    held_out: HeldOut = POINTS.held_out,
+    seed: Seed = POINTS.seed,
+    picture: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="File .png, .pdf or .svg for a picture of a sample."),
+    ] = None,
 ) -> None:
     """Show what is in files of data, what it is taken as, and whether it fits."""
     roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid, layout,
                    time)  # fmt: skip
     _check_model(model, radius)
+    if picture is not None and picture.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise typer.BadParameter("needs a name that ends in .png, .pdf or .svg",
+                                 param_hint="--picture")  # fmt: skip
+    config = PointsConfig(model=model, radius=radius, held_out=held_out, seed=seed)
     from gnograd.cli import inspect
 
     with job(0, []):
-        inspect.inspect(files, roles, console, model, radius)
+        inspect.inspect(files, roles, console, config, validation or [], picture)
 
 
 def train_points(
@@ -170,13 +195,7 @@ def train_points(
             "again for more."
         ),
     ],
-    validation: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Samples that the best epoch is chosen by.",
-            show_default="a part of the training samples",
-        ),
-    ] = None,
+    validation: Validation = None,
     test: Annotated[
         list[Path] | None,
         typer.Option(help="Samples that tell the error at the end, of any resolution."),
@@ -232,10 +251,7 @@ def train_points(
             min=0, help="Noise on states in training, as a part of their standard deviation."
         ),
     ] = POINTS.noise,
-    held_out: Annotated[
-        float,
-        typer.Option(min=0.01, max=0.9, help="Part of the samples that is held out."),
-    ] = POINTS.held_out,
+    held_out: HeldOut = POINTS.held_out,
     precision: Annotated[
         Precision, typer.Option(help="Of the products; 16 bits are mixed with 32.")
     ] = POINTS.precision,
@@ -243,7 +259,7 @@ def train_points(
     log: Annotated[
         str, typer.Option(help="A table only, or TensorBoard too.", metavar="|".join(LOGS))
     ] = "csv",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = POINTS.seed,
+    seed: Seed = POINTS.seed,
     device: Annotated[Device, typer.Option(help="Where to compute.")] = Device.CPU,
     threads: Annotated[int, typer.Option(min=0, help="Threads; 0 leaves it to PyTorch.")] = 0,
     fresh: Annotated[

@@ -186,6 +186,10 @@ class Grid:
             array = np.broadcast_to(array, (self.sizes["s"], *array.shape))
         return array
 
+    def words(self, name: str) -> tuple[str, ...]:
+        """Meaning of each axis of a field."""
+        return tuple(AXES[letter] for letter in self.axes[name])
+
     def points(self, kind: str | None, along: Sequence[str] = ()) -> Array:
         """Points of the unit box, or with the coordinates of arrays `along` x, y, z."""
         sides = [self.sizes[letter] for letter in self.space]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError
-from gnograd.data.grid import GRIDS, POINT, Grid
+from gnograd.data.grid import GRIDS, POINT, SPACE, Grid
 from gnograd.data.roles import (
     OFFSETS,
     OUTPUT_OFFSETS,
@@ -60,10 +60,11 @@ def samples_of(contents: Contents, roles: Roles, needs_outputs: bool = True) -> 
         Arrays do not fit each other; the message says which shapes they need.
     """
     names = assign(contents, roles, needs_outputs)
-    contents = arranged(contents, roles)
+    contents, axes = arranged(contents, roles), dict[str, tuple[str, ...]]()
     if roles.on_grid or roles.layout is not None:
-        contents, names = _with_axes(contents, roles, names, needs_outputs)
-    return _Reading(contents, names, roles).data(needs_outputs)
+        contents, names, axes = _with_axes(contents, roles, names, needs_outputs)
+    data = _Reading(contents, names, roles).data(needs_outputs)
+    return replace(data, axes={**data.axes, **axes})
 
 
 class _Reading:
@@ -76,6 +77,7 @@ class _Reading:
         self.said_by = ""
         self.certain = roles.layout is not None or roles.on_grid
         """Whether axes are known; otherwise those that have two meanings are asked for."""
+        self.axes: dict[str, tuple[str, ...]] = {}
 
     def data(self, needs_outputs: bool) -> PointData:
         names = self.names
@@ -139,7 +141,8 @@ class _Reading:
                     times[k % len(times)] if times else None,
                 )
             )
-        return PointData(samples, layout, dict(self.contents.unused) | dict(names.left_out))
+        left_out = dict(self.contents.unused) | dict(names.left_out)
+        return PointData(samples, layout, left_out, self.axes)
 
     # ---- arrays by role: a list with one array a sample, or with one for all ----
 
@@ -152,10 +155,13 @@ class _Reading:
             array = array[:, None] if array.ndim == 1 else array
             self._check_length(name, array, offsets)
             parts = np.split(array, offsets[1:-1]) if array.ndim == 2 else []
+            self.axes[name] = ("points of all samples", "coordinates")
         elif array.ndim == 3:
             self._count(name, len(array))
+            self.axes[name] = ("samples", "points", "coordinates")
             parts = list(array)
         else:
+            self.axes[name] = ("points", "coordinates")
             if array.ndim == 2 and is_row(array.shape):
                 array = array[0]
             parts = [array[:, None] if array.ndim == 1 else array]
@@ -172,6 +178,7 @@ class _Reading:
             self._check_length(name, array, offsets)
             if array.ndim != 2:
                 raise self._error(name, f"has shape {array.shape}, needs (n, channels)")
+            self.axes[name] = ("points of all samples", "channels")
             return np.split(array, offsets[1:-1])
         n = len(points[0])
         by_sample, here = None, array.shape
@@ -190,9 +197,12 @@ class _Reading:
                 self._doubt(
                     name, f"{here[1]} channels of one sample, or {here[1]} samples (to transpose)?"
                 )
+            self.axes[name] = ("points", "channels")
             return [array]
         elif array.ndim == 1 and here[0] == n:
+            self.axes[name] = ("points",)
             return [array[:, None]]
+        self.axes[name] = ("samples", "points", "channels")[: array.ndim]
         if by_sample is None:
             raise self._error(
                 name,
@@ -215,25 +225,26 @@ class _Reading:
         if array.ndim == 3 and here[1] == n and here[2] > _CHANNELS:
             self._doubt(name, f"{here[2]} channels at {here[0]} times, or samples and times?")
         if array.ndim == 1 and here[0] == n:
-            parts = [array[None, :, None]]
+            axes, parts = "points", [array[None, :, None]]
         elif array.ndim == 2 and here[1] == n:
-            parts = [array[..., None]]
+            axes, parts = "times points", [array[..., None]]
         elif array.ndim == 2 and here[0] == n and not needs_steps:
-            parts = [array[None]]
+            axes, parts = "points channels", [array[None]]
         elif array.ndim == 3 and here[2] == n:
             self._count(name, len(array))
-            parts = list(array[..., None])
+            axes, parts = "samples times points", list(array[..., None])
         elif array.ndim == 3 and here[1] == n:
-            parts = [array]
+            axes, parts = "times points channels", [array]
         elif array.ndim == 4 and here[2] == n:
             self._count(name, len(array))
-            parts = list(array)
+            axes, parts = "samples times points channels", list(array)
         else:
             raise self._error(
                 name,
                 f"has shape {here}, needs (n_times, {n}[, channels]) or (n_samples, n_times, {n}"
                 f"[, channels]), for '{self.names.points}' has {n} points",
             )
+        self.axes[name] = tuple(axes.split())
         if needs_steps and len(parts[0]) < 2:
             raise self._error(name, "has one time only, needs two or more to learn steps from")
         if self.n_times not in (None, len(parts[0])):
@@ -251,16 +262,20 @@ class _Reading:
         def are_times(k: int) -> bool:
             return k == n_times or (not needs_steps and k > n_times)
 
-        alone, found = samples == 1, []
+        alone, found, axes = samples == 1, [], ""
         if array.ndim in (3, 4) and here[:1] == (samples,) and here[2] == n and are_times(here[1]):
+            axes = "samples times points channels"
             found.append(list(array if array.ndim == 4 else array[..., None]))
         if array.ndim in (2, 3) and here[1] == n:
             rows = array if array.ndim == 3 else array[..., None]
             if here[0] == self.n_samples or here[0] == 1:
+                axes = "samples points channels"
                 found.append(list(rows))
             elif alone and are_times(here[0]):
+                axes = "times points channels"
                 found.append([rows])
         elif array.ndim in (1, 2) and here[0] == n:
+            axes = "points channels"
             found.append([array if array.ndim == 2 else array[:, None]])
         if array.ndim == 2 and here == (n, n) and alone and are_times(n):
             found.append([array])
@@ -279,6 +294,7 @@ class _Reading:
                 f"points and '{self.names.states[0]}' {n_times} times"
                 + ("" if alone else f" and {samples} samples"),
             )
+        self.axes[name] = tuple(axes.split())[: array.ndim]
         return found[0]
 
     def _times(
@@ -298,6 +314,7 @@ class _Reading:
             )
         if bad := not_finite(given):
             raise self._error(name, f"is not finite at index {bad}")
+        self.axes[name] = ("samples", "times")[2 - given.ndim :] if given.ndim < 3 else ()
         times, step = [], None
         for k, row in enumerate(rows):
             order = np.argsort(row, kind="stable")
@@ -342,10 +359,12 @@ class _Reading:
         array = self._array(name)
         if array.ndim == 2 and len(array) == 1 and self.n_samples is not None:
             array = array[0]  # a row, as MATLAB has what holds for all
+        self.axes[name] = ("numbers",) if array.ndim < 2 else ("samples", "numbers")
         if array.ndim == 2:
             self._count(name, len(array))
             return list(array)
         if array.ndim == 1 and self.n_samples not in (None, 1) and len(array) == self.n_samples:
+            self.axes[name] = ("samples",)
             return list(array[:, None])
         if array.ndim < 2:
             return [array.reshape(-1)]
@@ -395,9 +414,7 @@ class _Reading:
             )
 
     def _doubt_samples(self, dimension: int) -> None:
-        """Raise DataError for two or three samples of a field that may be components of a vector,
-        as other fields have no samples.
-        """
+        """Raise DataError for samples of a field that may be components of a vector."""
         arrays = self.contents.arrays
         if self.n_samples not in (2, 3) or dimension == 1:
             return
@@ -454,7 +471,7 @@ def _side_by_side(parts: Sequence[Array]) -> Array:
 
 def _with_axes(
     contents: Contents, roles: Roles, names: Assignment, needs_steps: bool
-) -> tuple[Contents, Assignment]:
+) -> tuple[Contents, Assignment, dict[str, tuple[str, ...]]]:
     """Bring the axes of fields in order, and add the points if they are those of a grid."""
     if roles.grid is not None and roles.grid not in GRIDS:
         raise DataError(f"--grid is {roles.grid!r}, needs one of {either(GRIDS)}")
@@ -463,11 +480,11 @@ def _with_axes(
         raise DataError(f"{contents.path}: has no field")
     known = {} if names.points is None else {POINT: n_points(contents.arrays[names.points])}
     grid = Grid(contents, roles.layout, names.states, fields, needs_steps, known)
-    flat = {name: grid.flat(name) for name in fields}
-    if not roles.on_grid:
-        return replace(contents, arrays={**contents.arrays, **flat}), names
-    name = "points of the grid"
-    return (
-        replace(contents, arrays={**contents.arrays, **flat, name: grid.points(roles.grid, roles.along)}),
-        replace(names, points=name),
-    )
+    arrays = {**contents.arrays} | {name: grid.flat(name) for name in fields}
+    axes = {name: grid.words(name) for name in fields}
+    if roles.on_grid:
+        name = "points of the grid"
+        arrays[name] = grid.points(roles.grid, roles.along)
+        axes |= dict(zip(roles.along, ((letter,) for letter in SPACE), strict=False))
+        names = replace(names, points=name)
+    return replace(contents, arrays=arrays), names, axes

@@ -112,6 +112,8 @@ class PointData:
     layout: Layout
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Unused arrays of the files, with reasons."""
+    axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Meaning of each axis of the arrays of the first file."""
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -149,7 +151,7 @@ class PointData:
                 )
         left_out = {name: why for part in reversed(parts) for name, why in part.left_out.items()}
         samples = [sample for part in parts for sample in part.samples]
-        return PointData(samples, first.layout, left_out)
+        return PointData(samples, first.layout, left_out, first.axes)
 
 
 def _same(one: Any, other: Any) -> bool:
