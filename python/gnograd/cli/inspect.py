@@ -19,11 +19,11 @@ from gnograd.data import (
     PointData,
     Roles,
     assign,
-    contents,
     expand,
     read,
     samples_of,
 )
+from gnograd.data.files import load, together
 from gnograd.data.neighbors import FEW, TYPICAL, neighbors_within, radius_of
 from gnograd.data.roles import arranged
 from gnograd.data.samples import Field
@@ -68,9 +68,11 @@ def inspect(
         The data are inconsistent; the tables have been shown.
     """
     for files in expand(paths):
-        _show(contents(files[0]), roles, console)
-        if len(files) > 1:
-            console.print(f"and {len(files) - 1} more files like this one, if they fit\n")
+        arrays = [file for file in files if file.suffix.lower() == ".npy"]
+        first = [load(file, roles) for file in arrays or files[:1]]
+        _show(together(first)[0], roles, console)
+        if more := len(files) - len(first):
+            console.print(f"and {more} more files like this one, if they fit\n")
     config = PointsConfig() if config is None else config
     data = read(paths, roles)
     need_inputs(data, roles)
@@ -198,13 +200,18 @@ def _show(found: Contents, roles: Roles, console: Console) -> None:
             escape(_axes(array.shape, axes.get(name, ()))),
             str(array.dtype),
             span if array.size else "",
-            "?" if names is None else escape(names.role(name)),
+            "?" if names is None else escape(names.role(name) + _said(found, name)),
         )
     for name, why in found.unused.items():
         table.add_row(escape(printable(name)), "", "", "", escape(printable(f"not used: {why}")))
     console.print(table)
     for kind, cells in found.cells.items():
         console.print(f"{len(cells)} cells of type {escape(printable(kind))}")
+
+
+def _said(found: Contents, name: str) -> str:
+    """What the file says of an array, in brackets."""
+    return f" ({printable(found.notes[name])})" if found.notes.get(name) else ""
 
 
 def _axes(shape: Sequence[int], words: Sequence[str]) -> str:

@@ -94,6 +94,13 @@ Grid = Annotated[
 ]
 
 
+Cells = Annotated[
+    bool,
+    typer.Option(
+        "--cells",
+        help="Take the fields on the cells of a mesh, each cell as a point in its middle.",
+    ),
+]
 Model = Annotated[str, typer.Option("--model", help="Kind of network.", metavar="|".join(MODELS))]
 Radius = Annotated[
     float | None,
@@ -163,6 +170,7 @@ def inspect(
     grid: Grid = None,
     layout: Axes = None,
     time: Time = None,
+    cells: Cells = False,
     model: Model = POINTS.model,
     radius: Radius = POINTS.radius,
     validation: Validation = None,
@@ -175,7 +183,7 @@ def inspect(
 ) -> None:
     """Show what is in files of data, what it is taken as, and whether it fits."""
     roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid, layout,
-                   time)  # fmt: skip
+                   time, cells)  # fmt: skip
     _check_model(model, radius)
     if picture is not None and picture.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise typer.BadParameter("needs a name that ends in .png, .pdf or .svg",
@@ -210,6 +218,7 @@ def train_points(
     grid: Grid = None,
     layout: Axes = None,
     time: Time = None,
+    cells: Cells = False,
     out: Annotated[
         Path,
         typer.Option(
@@ -274,7 +283,7 @@ def train_points(
     if noise and state is None:
         raise typer.BadParameter("is added to states; needs --state", param_hint="--noise")
     roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid, layout,
-                   time)  # fmt: skip
+                   time, cells)  # fmt: skip
     config = PointsConfig(
         model=model, size=size, radius=radius, epochs=epochs, batch=batch,
         learning_rate=learning_rate, schedule=schedule, weight_decay=weight_decay, clip=clip,
@@ -303,6 +312,7 @@ def predict(
     grid: Grid = None,
     layout: Axes = None,
     time: Time = None,
+    cells: Cells = False,
     steps: Annotated[
         int | None,
         typer.Option(
@@ -318,7 +328,7 @@ def predict(
         need_torch()
         from gnograd.cli import predict as predict_job
 
-        names = predict_job.Names(points, output_points, grid, time, axes)
+        names = predict_job.Names(points, output_points, grid, time, axes, cells)
         predict_job.predict(model, data, out, names, steps, device.value, threads, console)
 
 
@@ -358,6 +368,7 @@ def _roles(
     grid: str | None,
     layout: str | None,
     time: str | None,
+    cells: bool,
 ) -> Roles:
     """Names of arrays, from the options."""
     if grid is not None and grid not in GRIDS:
@@ -381,6 +392,7 @@ def _roles(
         grid,
         time=time,
         layout=_axes(layout, grid, points),
+        cells=cells,
     )
 
 

@@ -40,6 +40,7 @@ class Names(NamedTuple):
     grid: str | None = None
     time: str | None = None
     layout: tuple[str, ...] | None = None
+    cells: bool = False
 
 
 def predict(
@@ -150,6 +151,7 @@ def _roles(layout: Layout, names: Names) -> Roles:
         layout.dimension,
         names.time,
         names.layout,
+        cells=names.cells,
     )
 
 

@@ -57,6 +57,9 @@ class Roles:
     dimension : int
         Dimension of the space around a mesh, needed if all its points are in a plane or on a line
         of it.
+    cells : bool
+        Fields on the cells of a mesh are taken, with a point in the middle of each, in place of
+        fields on its points.
     known : bool
         Numbers of channels are known from other data, and will be compared: they are not asked for.
 
@@ -78,6 +81,7 @@ class Roles:
     time: str | None = None
     layout: tuple[str, ...] | None = None
     known: bool = False
+    cells: bool = False
 
     @property
     def on_grid(self) -> bool:
