@@ -574,6 +574,49 @@ def test_arrays_in_files_of_their_own(tmp_path: Path) -> None:
     assert "never loaded" in refusal(tmp_path / "a.npy")
 
 
+# ---- points without data ----
+
+
+def test_points_without_data_are_left_out(tmp_path: Path) -> None:
+    """Sea and land, told by a field or by what is not finite."""
+    rng = np.random.default_rng(0)
+    x, a, u = rng.random((9, 2)), rng.random((4, 9)), rng.random((4, 5, 9))
+    sea = np.array([1, 1, 0, 1, 1, 1, 0, 1, 1])
+    land = {k: np.where(sea > 0, f, np.nan) for k, f in (("a", a), ("u", u))}
+    to_npz(tmp_path / "a.npz", {"points": x, "sea": sea, **land})
+    for mask, inputs in (("sea", ("a",)), ("nan", ("a",)), ("sea", None)):
+        data = read(tmp_path / "a.npz", Roles(states=("u",), inputs=inputs, mask=mask))
+        assert [f.name for f in data.layout.inputs] == ["a"]
+        assert data.left_out["points without data"] == "--mask leaves out up to 2 of a sample"
+        for k, sample in enumerate(data.samples):
+            assert (sample.points == x[sea > 0]).all() and sample.points is data.samples[0].points
+            assert (sample.inputs[:, 0] == np.float32(a[k, sea > 0])).all()
+            assert (sample.states[..., 0] == np.float32(u[k][:, sea > 0])).all()
+    for mask, text in ((None, "--mask nan"), ("other", "array 'other' is missing")):
+        with pytest.raises(DataError, match=text):
+            read(tmp_path / "a.npz", Roles(states=("u",), inputs=("a",), mask=mask))
+    land["u"][2, 3, 5] = np.nan
+    to_npz(tmp_path / "a.npz", {"points": x, "sea": sea, **land})
+    with pytest.raises(DataError, match="sample 2: is not finite at points that the mask keeps"):
+        read(tmp_path / "a.npz", Roles(states=("u",), inputs=("a",), mask="sea"))
+    to_npz(tmp_path / "a.npz", {"points": x, "sea": 0 * sea, "a": a, "y": a})
+    with pytest.raises(DataError, match="no point has data"):
+        read(tmp_path / "a.npz", Roles(mask="sea"))
+    to_npz(tmp_path / "a.npz", {"sea": rng.random((3, 3)) > 0.5, "y": u[:, 0].reshape(4, 3, 3)})
+    data = read(tmp_path / "a.npz", Roles(mask="sea", grid="closed", layout=tuple("sxy")))
+    assert len(data) == 4 and len(data.samples[0].points) < 9
+
+
+def test_cells_of_points_without_data_are_left_out(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    x = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0.0]])
+    u = np.array([np.nan, 1, 2, 3])
+    meshio.Mesh(x, [("triangle", [[0, 1, 2], [1, 3, 2]])], {"u": u}).write(tmp_path / "a.vtu")
+    (sample,) = read(tmp_path / "a.vtu", Roles(outputs=("u",), inputs=(), mask="nan")).samples
+    assert sample.cells["triangle"].tolist() == [[0, 2, 1]] and len(sample.points) == 3
+    assert sample.edges.tolist() == [[0, 1], [0, 2], [1, 2]]
+
+
 # ---- what arrays mean ----
 
 

@@ -458,6 +458,34 @@ def test_inspect_says_what_train_does(tmp_path: Path) -> None:
     assert "is one sample, from which none" in done("inspect", path, "--outputs=b")
 
 
+def test_meshes_masks_and_cells_are_options(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    rng = np.random.default_rng(0)
+    x = np.array([[i, j, 0.0] for j in range(4) for i in range(4)])
+    quads = [[k, k + 1, k + 5, k + 4] for k in range(11) if k % 4 < 3]
+    for k in range(4):
+        a = rng.random(16)
+        a[15] = np.nan
+        c = rng.random(9)
+        mesh = meshio.Mesh(x, [("quad", quads)], {"a": a, "b": 2 * a}, {"c": [c], "d": [2 * c]})
+        mesh.write(tmp_path / f"{k}.vtu")
+    run = ("train", "points", "--data", tmp_path, "--model=mgn", *TRAIN, "--epochs=1", "--fresh")
+    for named, said, n in (
+        (("--mask=nan", "--outputs=b"), "edges of the mesh: 2.93 a point, 2 at least", 15),
+        (("--cells", "--outputs=d"), "edges of the mesh: 2.67 a point, 2 at least", 9),
+    ):
+        out = tmp_path / named[0]
+        assert said in done("inspect", tmp_path, "--model=mgn", *named)
+        assert said in done(*run, *named, "--out", out)
+        predict = ("predict", "--model", out, named[0])
+        done(*predict, "--data", tmp_path / "0.vtu", "--out", out / "made.vtu")
+        assert len(meshio.read(out / "made.vtu").points) == n
+    np.savez(tmp_path / "a.npz", points=x[:, :2], a=rng.random(16))
+    line = refused("predict", "--model", tmp_path / "--mask=nan", "--data", tmp_path / "a.npz",
+                   "--out", tmp_path / "b.npz")  # fmt: skip
+    assert "a.npz: has no cells, but mgn passes messages along the edges" in line
+
+
 def test_neighbours_are_counted(tmp_path: Path) -> None:
     """A radius that holds no points is said, before hours are spent on it."""
     data, pattern = (

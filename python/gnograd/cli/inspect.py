@@ -30,7 +30,7 @@ from gnograd.data.samples import Field
 from gnograd.data.statistics import statistics, still
 from gnograd.notation.text import printable
 
-__all__ = ["check_units", "inspect", "need_inputs", "summary", "tell"]
+__all__ = ["check_units", "inspect", "need_cells", "need_inputs", "summary", "tell"]
 
 _SHOWN = 10
 """Largest number of unused arrays that are listed by name."""
@@ -135,9 +135,36 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
             notes.append(
                 f"{found.mean:.2g} neighbours a point are too few; a larger --radius helps"
             )
+    if model == "mgn":
+        if data.meshed:
+            degrees = [
+                np.bincount(s.edges.reshape(-1), minlength=len(s.points)) for s in data.samples[:32]
+            ]
+            every = np.concatenate(degrees)
+            numbers = f"{every.mean():.3g} a point, {every.min()} at least"
+            console.print(f"edges of the mesh: {numbers}", markup=False, soft_wrap=True)
+            if not every.min():
+                notes.append("some points are in no cell, and so without messages")
+        else:
+            some = any(s.cells for s in data.samples)
+            why = "not all samples have cells" if some else "there are no cells"
+            if some and data.layout.period is not None:
+                why = "cells do not cross the border of the periodic box"
+            notes.append(f"messages are passed between nearest points: {why}")
     for note in notes:
         line = "".join(c if c.isprintable() else "?" for c in note)  # names may hold anything
         console.print(f"note: {line}", markup=False, soft_wrap=True)
+
+
+def need_cells(*parts: PointData) -> None:
+    """Raise DataError for samples without the edges along which a model passes messages."""
+    for part in parts:
+        for sample in part.samples:
+            if not len(sample.edges):
+                raise DataError(
+                    f"{sample.source}: has no cells, but mgn passes messages along the edges of "
+                    "those of the training data"
+                )
 
 
 def need_inputs(data: PointData, roles: Roles) -> None:

@@ -101,6 +101,13 @@ Cells = Annotated[
         help="Take the fields on the cells of a mesh, each cell as a point in its middle.",
     ),
 ]
+Mask = Annotated[
+    str | None,
+    typer.Option(
+        help="Leave out points where this field is 0 or, for nan, where any is not finite.",
+        metavar="ARRAY|nan",
+    ),
+]
 Model = Annotated[str, typer.Option("--model", help="Kind of network.", metavar="|".join(MODELS))]
 Radius = Annotated[
     float | None,
@@ -171,6 +178,7 @@ def inspect(
     layout: Axes = None,
     time: Time = None,
     cells: Cells = False,
+    mask: Mask = None,
     model: Model = POINTS.model,
     radius: Radius = POINTS.radius,
     validation: Validation = None,
@@ -183,7 +191,7 @@ def inspect(
 ) -> None:
     """Show what is in files of data, what it is taken as, and whether it fits."""
     roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid, layout,
-                   time, cells)  # fmt: skip
+                   time, cells, mask)  # fmt: skip
     _check_model(model, radius)
     if picture is not None and picture.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise typer.BadParameter("needs a name that ends in .png, .pdf or .svg",
@@ -219,6 +227,7 @@ def train_points(
     layout: Axes = None,
     time: Time = None,
     cells: Cells = False,
+    mask: Mask = None,
     out: Annotated[
         Path,
         typer.Option(
@@ -283,7 +292,7 @@ def train_points(
     if noise and state is None:
         raise typer.BadParameter("is added to states; needs --state", param_hint="--noise")
     roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid, layout,
-                   time, cells)  # fmt: skip
+                   time, cells, mask)  # fmt: skip
     config = PointsConfig(
         model=model, size=size, radius=radius, epochs=epochs, batch=batch,
         learning_rate=learning_rate, schedule=schedule, weight_decay=weight_decay, clip=clip,
@@ -313,6 +322,7 @@ def predict(
     layout: Axes = None,
     time: Time = None,
     cells: Cells = False,
+    mask: Mask = None,
     steps: Annotated[
         int | None,
         typer.Option(
@@ -328,7 +338,7 @@ def predict(
         need_torch()
         from gnograd.cli import predict as predict_job
 
-        names = predict_job.Names(points, output_points, grid, time, axes, cells)
+        names = predict_job.Names(points, output_points, grid, time, axes, cells, mask)
         predict_job.predict(model, data, out, names, steps, device.value, threads, console)
 
 
@@ -369,6 +379,7 @@ def _roles(
     layout: str | None,
     time: str | None,
     cells: bool,
+    mask: str | None,
 ) -> Roles:
     """Names of arrays, from the options."""
     if grid is not None and grid not in GRIDS:
@@ -393,6 +404,7 @@ def _roles(
         time=time,
         layout=_axes(layout, grid, points),
         cells=cells,
+        mask=mask,
     )
 
 

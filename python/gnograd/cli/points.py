@@ -20,7 +20,7 @@ from rich.table import Table
 import gnograd as gg
 from gnograd.cli.config import PointsConfig
 from gnograd.cli.files import FileError, atomic
-from gnograd.cli.inspect import check_units, need_inputs, summary, tell
+from gnograd.cli.inspect import check_units, need_cells, need_inputs, summary, tell
 from gnograd.cli.point_batches import PointBatches
 from gnograd.cli.point_checkpoint import PointState
 from gnograd.cli.point_log import PointLog
@@ -172,6 +172,8 @@ def _sets(
     else:
         training, validation = split(data, config)
         every = [data]
+    if config.model == "mgn" and training.meshed:
+        need_cells(validation, *of_tests.values())
     for part in (validation, *of_tests.values()):
         PointData.join([training, part])  # check for equal quantities
     return Sets(training, validation, of_tests, PointData.join(every).checksum())

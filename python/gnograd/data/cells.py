@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError
 
-__all__ = ["at_middles", "dimension_of", "edges_of"]
+__all__ = ["at_middles", "dimension_of", "edges_of", "part_of"]
 
 Array = NDArray[Any]
 
@@ -69,6 +69,18 @@ def edges_of(cells: Mapping[str, Array]) -> Array:
     return found
 
 
+def part_of(cells: Mapping[str, Array], keep: Array) -> dict[str, Array]:
+    """Cells all of whose points are kept, by the numbers of these.
+
+    Parameters
+    ----------
+    cells : mapping of str to ndarray
+    keep : ndarray, bool (n,)
+    """
+    number = np.cumsum(keep) - 1
+    return {name: number[rows[keep[rows].all(axis=1)]] for name, rows in cells.items()}
+
+
 def at_middles(contents: Contents) -> Contents:
     """Contents with a point for every cell, and the fields on cells as the fields there.
 
@@ -119,7 +131,7 @@ def _corners(name: str, members: Array) -> Array:
     return members[:, : _CORNERS.get(_base(name), members.shape[1])]
 
 
-def _pairs(name: str, n: int) -> list[tuple[int, ...]]:
+def _pairs(name: str, n: int) -> Sequence[tuple[int, ...]]:
     """Pairs of the points of a cell that are joined."""
     base = _base(name)
     if base == "polygon":
@@ -140,7 +152,7 @@ def _neighbours(cells: Mapping[str, Array]) -> Array | None:
     faces, owners, start = [], [], 0
     for name, members in cells.items():
         base, n = _base(name), members.shape[1]
-        known = [tuple(map(int, face)) for face in _FACES.get(base, ())]
+        known: Sequence[tuple[int, ...]] = [tuple(map(int, f)) for f in _FACES.get(base, ())]
         known = _pairs(name, n) if base == "polygon" else known
         if not known:
             return None

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError
 from gnograd.data.grid import GRIDS, POINT, SPACE, Grid
+from gnograd.data.masks import Masking
 from gnograd.data.roles import (
+    NAN,
     OFFSETS,
     OUTPUT_OFFSETS,
     PERIOD,
@@ -93,6 +95,7 @@ class _Reading:
         else:
             inputs = [self._field(n, points, offsets) for n in names.inputs]
         outputs = [self._field(n, queries, query_offsets) for n in names.outputs]
+        masks = [self._field(n, points, offsets) for n in self._mask]
         times, step = self._times(states, inputs)
         parameters = [self._parameters(n) for n in names.parameters]
         if needs_outputs and not self.roles.known:
@@ -142,6 +145,14 @@ class _Reading:
                 )
             )
         left_out = dict(self.contents.unused) | dict(names.left_out)
+        if self.roles.mask is not None:
+            before = [len(s.points) for s in samples]
+            samples = Masking(self.contents).kept(
+                [(s, masks[0][k % len(masks[0])] if masks else None) for k, s in enumerate(samples)]
+            )
+            most = max(b - len(s.points) for b, s in zip(before, samples, strict=True))
+            if most:
+                left_out["points without data"] = f"--mask leaves out up to {most} of a sample"
         return PointData(samples, layout, left_out, self.axes)
 
     # ---- arrays by role: a list with one array a sample, or with one for all ----
@@ -420,7 +431,7 @@ class _Reading:
             return
         names = self.names
         some = [*names.inputs, *names.outputs, *names.states, *names.parameters]
-        if arrays[str(names.points)].ndim == 3 or names.others:
+        if arrays[str(names.points)].ndim == 3 or OFFSETS in names.others:
             return
         rows = [name for name in some if arrays[name].shape[0] == self.n_samples]
         if all(arrays[name].ndim == 2 for name in rows) and len(rows) < len(some):
@@ -433,9 +444,16 @@ class _Reading:
             numbers = array.astype(np.float32)
         if not array.size:
             raise self._error(name, "is empty")
-        if at := not_finite(numbers):
-            raise self._error(name, f"is not finite (as float32) at index {at}")
+        masked = self.roles.mask is not None and name not in self._of_points
+        if not masked and (at := not_finite(numbers)):
+            where = "; points without data are left out with --mask nan" if at else ""
+            raise self._error(name, f"is not finite (as float32) at index {at}{where}")
         return array.astype(np.float64) if name in self._of_points else numbers
+
+    @property
+    def _mask(self) -> tuple[str, ...]:
+        mask = self.roles.mask
+        return () if mask in (None, NAN) else (str(mask),)
 
     @property
     def _of_points(self) -> tuple[str | None, ...]:
@@ -475,7 +493,8 @@ def _with_axes(
     """Bring the axes of fields in order, and add the points if they are those of a grid."""
     if roles.grid is not None and roles.grid not in GRIDS:
         raise DataError(f"--grid is {roles.grid!r}, needs one of {either(GRIDS)}")
-    fields = names.states + names.outputs + names.inputs
+    mask = () if roles.mask in (None, NAN) else (str(roles.mask),)
+    fields = names.states + names.outputs + names.inputs + mask
     if not fields:
         raise DataError(f"{contents.path}: has no field")
     known = {} if names.points is None else {POINT: n_points(contents.arrays[names.points])}

@@ -26,6 +26,9 @@ OFFSETS, OUTPUT_OFFSETS, PERIOD = "offsets", "output_offsets", "period"
 TIMES = ("time", "times", "t")
 """Usual names of arrays, where none is given."""
 
+NAN = "nan"
+"""Mask that is where fields are not finite."""
+
 _POINTS_SHAPE = (
     "needs (n_points, d) or (n_samples, n_points, d), with d = 1, 2 or 3 coordinates of a point"
 )
@@ -60,6 +63,9 @@ class Roles:
     cells : bool
         Fields on the cells of a mesh are taken, with a point in the middle of each, in place of
         fields on its points.
+    mask : str
+        Points without data are left out: where this field is 0 or, for ``nan``, where any field is
+        not finite.
     known : bool
         Numbers of channels are known from other data, and will be compared: they are not asked for.
 
@@ -82,6 +88,7 @@ class Roles:
     layout: tuple[str, ...] | None = None
     known: bool = False
     cells: bool = False
+    mask: str | None = None
 
     @property
     def on_grid(self) -> bool:
@@ -124,7 +131,7 @@ class Assignment:
         if name == self.time:
             return "times"
         if name in self.others:
-            return name
+            return name if name in (OFFSETS, OUTPUT_OFFSETS, PERIOD) else "axis or mask"
         why = self.left_out.get(name)
         return "not used" + (f": {why}" if why else "")
 
@@ -169,6 +176,9 @@ def assign(contents: Contents, roles: Roles, needs_outputs: bool = True) -> Assi
     output_points = _one(contents, roles.output_points, OUTPUT_POINTS)
     time = _time(contents, roles, states, points)
     others = tuple(n for n in (OFFSETS, OUTPUT_OFFSETS, PERIOD) if n in there) + roles.along
+    if roles.mask not in (None, NAN):
+        _check_there(contents, str(roles.mask))
+        others += (str(roles.mask),)
     parameters = _all(contents, roles.parameters)
     if parameters is None:
         named = {*(roles.inputs or ()), *(roles.outputs or ()), *states}

@@ -312,4 +312,5 @@ def _series(meshio: Any, path: Path) -> Mesh | None:
         return None
     blocks = [(block.type, block.data) for block in cells]
     every = [Mesh(points, blocks, fields, on_cells, {}) for _, fields, on_cells in steps]
-    return vtk_lists.in_time([time for time, *_ in steps], every, Mesh)
+    made: Mesh = vtk_lists.in_time([time for time, *_ in steps], every, Mesh)
+    return made

@@ -82,7 +82,8 @@ def in_time(times: Sequence[float], meshes: Sequence[Any], kind: type[Any]) -> A
         ):
             raise DataError(f"the mesh at time {time:.7g} is not that at time {times[0]:.7g}")
     unused = dict(first.unused)
-    fields, on_cells = {}, {}
+    fields: dict[str, Any] = {}
+    on_cells: dict[str, Any] = {}
     for kept, every in (
         (fields, [m.fields for m in meshes]),
         (on_cells, [m.on_cells for m in meshes]),
