@@ -6,6 +6,8 @@ import io
 import json
 import os
 import pickle
+import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -498,6 +500,30 @@ def test_fields_on_cells_of_several_types(tmp_path: Path) -> None:
     to_npz(tmp_path / "a.npz", arrays())
     with pytest.raises(DataError, match="has no cells, which --cells takes"):
         read(tmp_path / "a.npz", Roles(cells=True))
+
+
+def test_a_case_of_openfoam(tmp_path: Path) -> None:
+    """The lid-driven cavity on 3 x 2 cells, as blockMesh and icoFoam of version 1912 write it."""
+    pytest.importorskip("pyvista")
+    shutil.unpack_archive(Path(__file__).parent / "files/openfoam_cavity.zip", tmp_path)
+    path = tmp_path / "a.foam"
+    path.touch()
+    with pytest.raises(DataError, match=r"'U' cannot be used .it is on cells; --cells takes these"):
+        read(path, Roles(states=("U",)))
+    data = read(path, Roles(states=("U", "p"), inputs=(), cells=True))
+    (sample,) = data.samples
+    assert data.layout.step == 0.01 and sample.states.shape == (3, 6, 4)
+    middles = [[i / 30 + 1 / 60, j / 20 + 1 / 40, 0.005] for j in range(2) for i in range(3)]
+    assert np.allclose(sample.points, middles)
+    text = (tmp_path / "0.02/U").read_text()
+    values = text.split("nonuniform")[1].split("boundaryField")[0]
+    rows = [list(map(float, v.split())) for v in re.findall(r"\(([-\d.e ]+)\)", values)]
+    assert np.allclose(sample.states[2, :, :3], rows) and (sample.states[0] == 0).all()
+    assert sample.edges.tolist() == [[0, 1], [0, 3], [1, 2], [1, 4], [2, 5], [3, 4], [4, 5]]
+    (tmp_path / "0/p").write_text('#include "/etc/hostname"\n' + (tmp_path / "0/p").read_text())
+    assert "'0/p' has #include, which is not followed" in refusal(path)
+    shutil.rmtree(tmp_path / "system")
+    assert "no case of OpenFOAM" in refusal(path)
 
 
 def test_netcdf_of_all_versions(tmp_path: Path) -> None:
