@@ -458,6 +458,29 @@ def test_inspect_says_what_train_does(tmp_path: Path) -> None:
     assert "is one sample, from which none" in done("inspect", path, "--outputs=b")
 
 
+def test_options_are_kept_and_taken_from_a_file(tmp_path: Path) -> None:
+    data, first, again = write_samples(tmp_path / "a.npz"), tmp_path / "first", tmp_path / "again"
+    done("train", "points", "--data", data, "--model=gno", *TRAIN, "--epochs=1", "--out", first)
+    kept = json.loads((first / "config.json").read_text())
+    assert kept["model"] == "gno" and kept["learning_rate"] == 0.01 and kept["data"] == [str(data)]
+    done("train", "points", "--config", first / "config.json", "--out", again)
+    weights = [(run / "model.safetensors").read_bytes() for run in (first, again)]
+    assert weights[0] == weights[1]
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"data": [str(data)], "size": "small", "learning-rate": 0.02}))
+    done(
+        "train", "points", "--config", path, "--epochs=1", "--size=small", "--out", again, "--fresh"
+    )
+    assert json.loads((again / "config.json").read_text())["learning_rate"] == 0.02
+    for text, said in (
+        ("{", "needs JSON"), ("[]", "needs names of options"), ('{"rate": 1}', "'rate', which is"),
+        ('{"size": [1]}', "'size' has a value"), ('{"epochs": "x"}', "as an integer"),
+    ):  # fmt: skip
+        path.write_text(text)
+        result = gnograd("train", "points", "--data", data, "--config", path, "--out", again)
+        assert result.exit_code == 2 and said in " ".join(result.output.replace("│", "").split())
+
+
 def test_meshes_masks_and_cells_are_options(tmp_path: Path) -> None:
     meshio = pytest.importorskip("meshio")
     rng = np.random.default_rng(0)

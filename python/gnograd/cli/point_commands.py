@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Commands for functions on points, and their options."""
 
+import json
 import math
 from pathlib import Path
 from typing import Annotated
@@ -9,13 +10,17 @@ import typer
 
 from gnograd.cli.config import Device, PointsConfig, Precision, Schedule
 from gnograd.cli.engine import need_torch
+from gnograd.cli.files import atomic
 from gnograd.cli.job import console, job
 from gnograd.data.grid import AXES, GRIDS, POINT
 from gnograd.data.roles import Roles
+from gnograd.notation.text import read_text
 
 # The jobs are imported when they are called: PyTorch takes seconds.
 
 POINTS = PointsConfig()
+CONFIG = "config.json"
+"""File of a run with its options."""
 
 MODELS = ("gno", "gino", "magno", "mgn", "bsa")
 SIZES = ("small", "medium", "large")
@@ -133,6 +138,44 @@ HeldOut = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
 
 
+def _from_file(ctx: typer.Context, path: Path | None) -> Path | None:
+    """Take the settings of a file as defaults of the other options."""
+    if path is None:
+        return None
+    try:
+        found = json.loads(read_text(path))
+    except (OSError, ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"{path} cannot be read, needs JSON") from error
+    if not isinstance(found, dict):
+        raise typer.BadParameter(f"{path} needs names of options with their values")
+    settings = {name.replace("-", "_"): value for name, value in found.items()}
+    known = {p.name for p in ctx.command.params} - {"config", "help"}
+    if odd := sorted(settings.keys() - known):
+        raise typer.BadParameter(f"{path} has '{odd[0]}', which is no option of this command")
+    for name, value in settings.items():
+        several = isinstance(value, list) and name in ("data", "validation", "test")
+        one = type(value) in (str, int, float, bool)
+        if not one and not (several and all(isinstance(item, str) for item in value)):
+            raise typer.BadParameter(f"{path}: '{name}' has a value that is not of an option")
+    ctx.default_map = {**(ctx.default_map or {}), **settings}
+    return path
+
+
+def _settings(ctx: typer.Context) -> dict[str, object]:
+    """Options of a training as a file for ``--config`` has them."""
+    found: dict[str, object] = {}
+    for name, value in ctx.params.items():
+        if name in ("config", "fresh", "ctx") or value is None:
+            continue
+        if isinstance(value, list | tuple):
+            if value:
+                found[name] = [str(item) for item in value]
+        else:
+            value = getattr(value, "value", value)
+            found[name] = str(value) if isinstance(value, Path) else value
+    return found
+
+
 def data(
     name: Annotated[str, typer.Argument(help="Kind of problem.", metavar="|".join(PROBLEMS))],
     out: Annotated[Path, typer.Option(dir_okay=False, help="File .npz to be written.")],
@@ -204,6 +247,7 @@ def inspect(
 
 
 def train_points(
+    ctx: typer.Context,
     data: Annotated[
         list[Path],
         typer.Option(
@@ -283,6 +327,16 @@ def train_points(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start anew; what --out holds stays until then.")
     ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            help="JSON file of options by name, as config.json of a run; those given here win.",
+            is_eager=True,
+            callback=_from_file,
+            dir_okay=False,
+        ),
+    ] = None,
 ) -> None:
     """Train on your own files: functions on points and meshes in 1 to 3 dimensions."""
     for option, value, known in (("--size", size, SIZES), ("--log", log, LOGS)):
@@ -293,7 +347,7 @@ def train_points(
         raise typer.BadParameter("is added to states; needs --state", param_hint="--noise")
     roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid, layout,
                    time, cells, mask)  # fmt: skip
-    config = PointsConfig(
+    settings = PointsConfig(
         model=model, size=size, radius=radius, epochs=epochs, batch=batch,
         learning_rate=learning_rate, schedule=schedule, weight_decay=weight_decay, clip=clip,
         ema=ema, patience=patience, noise=noise, held_out=held_out, precision=precision, seed=seed,
@@ -304,8 +358,10 @@ def train_points(
 
         computing = points_job.Computing(device.value, threads, compile, log)
         points_job.train(
-            config, data, validation or [], test or [], roles, out, computing, console, fresh
+            settings, data, validation or [], test or [], roles, out, computing, console, fresh
         )
+        with atomic(out / CONFIG) as stream:
+            stream.write((json.dumps(_settings(ctx), indent=1) + "\n").encode())
 
 
 def predict(
