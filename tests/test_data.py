@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Files of data: all formats give the same samples, what does not fit is named, none does harm."""
 
+import importlib.util
 import io
 import json
 import os
 import pickle
+import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -255,17 +258,18 @@ VTK = "# vtk DataFile Version 5.1\nx\nASCII\nDATASET {}\n"
         ("surface.vtu", '<?xml version="1.0"?><VTKFile type="PolyData"/>', "it is a surface"),
         ("surface.vtk", VTK.format("POLYDATA"), "of version 5.1, POLYDATA"),
         ("image.vtk", VTK.format("STRUCTURED_POINTS\nDIMENSIONS 3 3 1"), "STRUCTURED_POINTS"),
-        ("image.vti", "", "this is a VTK image"), ("list.pvd", "", "give the folder"),
-        ("image.csv", "", "write its columns as .npz"), ("image.exo", "", "this is Exodus"),
+        ("image.exo", "", "this is Exodus"), ("a.pvti", "", "this is a VTK image in pieces"),
     ],
 )  # fmt: skip
 def test_what_meshio_does_not_read_is_told_with_what_to_do(
-    tmp_path: Path, name: str, text: str, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, told: str
 ) -> None:
     pytest.importorskip("meshio")
     (tmp_path / name).write_text(text)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)  # without PyVista
     line = refusal(tmp_path / name)
-    assert told in line and ("write it" in line or "give the folder" in line or "npz" in line)
+    assert told in line and "write it" in line
+    assert ("pip install pyvista" in line) == (name[-4:] in (".vtu", ".vtk"))
 
 
 def test_a_mesh_in_a_plane_may_lie_in_space(tmp_path: Path) -> None:
@@ -377,6 +381,268 @@ def test_vectors_of_matlab(tmp_path: Path) -> None:
     assert [len(sample.points) for sample in data.samples] == [4, 5]
 
 
+# ---- files of other tools ----
+
+
+def pictures(pv, folder: Path) -> dict[str, np.ndarray]:
+    """A grid of 4 x 3 points as VTK writes it in all its formats, and the expected points."""
+    image = pv.ImageData(dimensions=(4, 3, 1), spacing=(1, 2, 1))
+    image["u"] = np.arange(12.0)
+    image["k"] = np.arange(12)
+    image.cell_data["c"] = np.arange(6.0)
+    rectilinear, structured = (
+        pv.RectilinearGrid([0, 1, 2, 3], [0, 2, 4], [0]),
+        image.cast_to_structured_grid(),
+    )
+    for name in ("u", "k"):
+        rectilinear[name] = image[name]
+    rectilinear.cell_data["c"] = image.cell_data["c"]
+    whole = image.cast_to_unstructured_grid()
+    for name, mesh in (
+        ("a.vti", image), ("image.vtk", image), ("a.vtr", rectilinear), ("rect.vtk", rectilinear),
+        ("a.vts", structured), ("struct.vtk", structured), ("pixel.vtu", whole),
+        ("whole.vtk", whole), ("a.vtp", image.extract_surface(algorithm=None)),
+    ):  # fmt: skip
+        mesh.save(folder / name)
+    return np.array(image.points[:, :2])
+
+
+def test_all_that_vtk_writes(tmp_path: Path) -> None:
+    pv = pytest.importorskip("pyvista")
+    x = pictures(pv, tmp_path)
+    for path in sorted(tmp_path.iterdir()):
+        data = read(path, Roles(outputs=("u",), inputs=("k",)))
+        (sample,) = data.samples
+        # the surface has its points in another order
+        at = [int(np.flatnonzero((x == p).all(axis=1))[0]) for p in sample.points]
+        assert sorted(at) == list(range(12)) and (path.name == "a.vtp" or at == sorted(at))
+        assert (sample.outputs[:, 0] == at).all() and (sample.inputs[:, 0] == at).all()
+        (quads,) = sample.cells.values()
+        assert np.ptp(sample.points[quads], axis=1).tolist() == 6 * [[1, 2]]
+        (cell,) = read(path, Roles(outputs=("c",), inputs=(), cells=True)).samples
+        expected = np.array([[i + 0.5, 2 * j + 1] for j in range(2) for i in range(3)])
+        assert (cell.points == expected).all()
+        assert (cell.outputs[:, 0] == np.arange(6)).all()
+        # cells that share an edge
+        distances = np.abs(np.diff(cell.points[cell.cells["line"]], axis=1)[:, 0])
+        assert sorted(map(tuple, distances.tolist())) == 3 * [(0, 2)] + 4 * [(1, 0)]
+    (tmp_path / "a.vti").write_bytes((tmp_path / "a.vti").read_bytes()[:400])
+    assert "damaged, or not of this format" in refusal(tmp_path / "a.vti")
+
+
+def test_times_and_pieces_as_vtk_lists_them(tmp_path: Path) -> None:
+    """A run of a parallel program: pieces with points in common, and a list of times."""
+    meshio = pytest.importorskip("meshio")
+    x = np.array([[i, j, 0.0] for j in range(2) for i in range(5)])
+    quads = np.array([[i, i + 1, i + 6, i + 5] for i in range(4)])
+    (tmp_path / "run").mkdir()
+    entries = []
+    for t in range(3):
+        for part, rows in enumerate((slice(0, 2), slice(2, 4))):
+            used = np.unique(quads[rows])
+            number = {int(k): n for n, k in enumerate(used)}
+            members = np.array([[number[int(k)] for k in quad] for quad in quads[rows]])
+            fields = {"u": x[used, 0] + 10 * t, "f": np.full(len(used), 1.0 * t)}
+            on_cells = {"p": [np.arange(4.0)[rows] + t]}
+            meshio.Mesh(x[used], [("quad", members)], fields, on_cells).write(
+                tmp_path / f"run/{t}_{part}.vtu"
+            )
+        pieces = "".join(f'<Piece Source="{t}_{part}.vtu"/>' for part in range(2))
+        (tmp_path / f"run/{t}.pvtu").write_text(
+            f'<VTKFile type="PUnstructuredGrid"><PUnstructuredGrid>{pieces}</PUnstructuredGrid>'
+            "</VTKFile>"
+        )
+        entries.append(f'<DataSet timestep="{0.25 * t}" file="run/{t}.pvtu"/>')
+    listed = "<VTKFile type='Collection'><Collection>{}</Collection></VTKFile>"
+    (tmp_path / "a.pvd").write_text(listed.format("".join(entries)))
+    data = read(tmp_path / "a.pvd", Roles(states=("u",)))
+    (sample,) = data.samples
+    assert data.layout.step == 0.25 and [f.name for f in data.layout.inputs] == ["f"]
+    assert sample.points.shape == (10, 2) and sample.states.shape == (3, 10, 1)
+    assert (sample.states[:, :, 0] == sample.points[:, 0] + 10 * np.arange(3)[:, None]).all()
+    assert (sample.inputs[:, :, 0] == np.arange(3)[:, None]).all()
+    assert (np.ptp(sample.points[sample.cells["quad"]], axis=1) == 1).all()
+    data = read(tmp_path / "a.pvd", Roles(states=("p",), cells=True))
+    (sample,) = data.samples
+    assert (sample.states[:, :, 0] == np.floor(sample.points[:, 0]) + np.arange(3)[:, None]).all()
+    with pytest.raises(DataError, match=r"array 'u' has 3 times; say with --state"):
+        read(tmp_path / "a.pvd", Roles(outputs=("u",)))
+    (tmp_path / "b.pvd").write_text(listed.format('<DataSet file="../a.vtu"/>'))
+    assert "'../a.vtu' is not in its folder" in refusal(tmp_path / "b.pvd")
+    (tmp_path / "b.pvd").write_text(listed.format(entries[0] + entries[0]))
+    assert "several files at one time" in refusal(tmp_path / "b.pvd")
+
+
+def test_predictions_are_read_back(tmp_path: Path) -> None:
+    pytest.importorskip("meshio")
+    rng = np.random.default_rng(0)
+    u = rng.random((3, 5, 1)).astype(np.float32)
+    made = Prediction(rng.random((5, 2)), {"u": u}, {}, True, np.array([0.5, 0.75, 1]))
+    data = read(write(tmp_path / "a.vtu", [made])[0], Roles(states=("u",), inputs=()))
+    assert (data.samples[0].states == u).all() and data.layout.step == 0.25
+
+
+def test_fields_on_cells_of_several_types(tmp_path: Path) -> None:
+    """The mean of the corners, whatever the degree; lines on the border are no cells."""
+    meshio = pytest.importorskip("meshio")
+    x = np.array([[0, 0, 0], [2, 0, 0], [2, 2, 0], [0, 2, 0], [4, 0, 0], [1, 0, 0.0]])
+    blocks = [("line", [[0, 1]]), ("quad", [[0, 1, 2, 3]]), ("triangle", [[1, 4, 2]])]
+    mesh = meshio.Mesh(x, blocks, {"u": x[:, 0]}, {"a": [[7], [1], [2]], "b": [[7], [3], [4]]})
+    mesh.write(tmp_path / "a.vtu")
+    (sample,) = read(tmp_path / "a.vtu", Roles(outputs=("b",), inputs=("a",), cells=True)).samples
+    assert np.allclose(sample.points, [[1, 1], [8 / 3, 2 / 3]])
+    assert sample.inputs[:, 0].tolist() == [1, 2] and sample.outputs[:, 0].tolist() == [3, 4]
+    assert sample.cells["line"].tolist() == [[0, 1]]
+    told = contents(tmp_path / "a.vtu").unused
+    assert told["a"] == "it is on cells; --cells takes these for points"
+    with pytest.raises(DataError, match=r"'b' cannot be used .it is on cells; --cells takes"):
+        read(tmp_path / "a.vtu", Roles(outputs=("b",)))
+    to_npz(tmp_path / "a.npz", arrays())
+    with pytest.raises(DataError, match="has no cells, which --cells takes"):
+        read(tmp_path / "a.npz", Roles(cells=True))
+
+
+def test_a_case_of_openfoam(tmp_path: Path) -> None:
+    """The lid-driven cavity on 3 x 2 cells, as blockMesh and icoFoam of version 1912 write it."""
+    pytest.importorskip("pyvista")
+    shutil.unpack_archive(Path(__file__).parent / "files/openfoam_cavity.zip", tmp_path)
+    path = tmp_path / "a.foam"
+    path.touch()
+    with pytest.raises(DataError, match=r"'U' cannot be used .it is on cells; --cells takes these"):
+        read(path, Roles(states=("U",)))
+    data = read(path, Roles(states=("U", "p"), inputs=(), cells=True))
+    (sample,) = data.samples
+    assert data.layout.step == 0.01 and sample.states.shape == (3, 6, 4)
+    middles = [[i / 30 + 1 / 60, j / 20 + 1 / 40, 0.005] for j in range(2) for i in range(3)]
+    assert np.allclose(sample.points, middles)
+    text = (tmp_path / "0.02/U").read_text()
+    values = text.split("nonuniform")[1].split("boundaryField")[0]
+    rows = [list(map(float, v.split())) for v in re.findall(r"\(([-\d.e ]+)\)", values)]
+    assert np.allclose(sample.states[2, :, :3], rows) and (sample.states[0] == 0).all()
+    assert sample.edges.tolist() == [[0, 1], [0, 3], [1, 2], [1, 4], [2, 5], [3, 4], [4, 5]]
+    (tmp_path / "0/p").write_text('#include "/etc/hostname"\n' + (tmp_path / "0/p").read_text())
+    assert "'0/p' has #include, which is not followed" in refusal(path)
+    shutil.rmtree(tmp_path / "system")
+    assert "no case of OpenFOAM" in refusal(path)
+
+
+def test_netcdf_of_all_versions(tmp_path: Path) -> None:
+    netcdf = pytest.importorskip("netCDF4")
+    rng = np.random.default_rng(0)
+    u = rng.random((4, 3, 5))
+    for form in ("NETCDF3_CLASSIC", "NETCDF4"):
+        with netcdf.Dataset(tmp_path / "a.nc", "w", format=form) as file:
+            for name, n in (("time", 4), ("lat", 3), ("lon", 5)):
+                file.createDimension(name, n)
+                variable = file.createVariable(name, "f8", (name,))
+                variable[:] = 10.0 * np.arange(n)
+                variable.units = {"time": "hours since 2000-01-01"}.get(name, "degrees")
+            field = file.createVariable("u", "i2", ("time", "lat", "lon"), fill_value=-1)
+            field.scale_factor = 1e-4
+            field[:] = np.ma.masked_less(u, 0.0)
+            land = file.createVariable("land", "f4", ("lat", "lon"), fill_value=-9.0)
+            land[:] = np.ma.masked_array(np.ones((3, 5)), np.eye(3, 5) > 0)
+        found = contents(tmp_path / "a.nc")
+        assert np.allclose(found.arrays["u"], u, atol=1e-4)
+        assert (np.isnan(found.arrays["land"]) == (np.eye(3, 5) > 0)).all()
+        assert found.notes["time"] == "time; hours since 2000-01-01"
+        assert found.notes["u"] == "time, lat, lon"
+        roles = Roles("lon,lat", (), states=("u",), layout=tuple("tyx"))
+        data = read(tmp_path / "a.nc", roles)
+        assert data.layout.step == 10 and data.layout.dimension == 2
+        assert data.samples[0].points[1].tolist() == [10, 0]
+        assert np.allclose(data.samples[0].states[:, 1, 0], u[:, 0, 1], atol=1e-4)
+    (tmp_path / "b.nc").write_bytes(b"no")
+    assert "cannot be read as NetCDF" in refusal(tmp_path / "b.nc")
+
+
+def test_tables(tmp_path: Path) -> None:
+    """As ParaView, COMSOL, NumPy and spreadsheets write them."""
+    rng = np.random.default_rng(0)
+    x, u = rng.random((6, 2)), rng.random((6, 2))
+    rows = np.c_[u, x, np.zeros(6), x[:, 0] + 1]
+    header = '"outputs:0","outputs:1","Points:0","Points:1","Points:2","a"'
+    np.savetxt(tmp_path / "a.csv", rows, delimiter=",", header=header, comments="", fmt="%.17g")
+    np.savetxt(tmp_path / "b.txt", np.c_[x, x[:, 0] + 1, u], fmt="%.17g",
+               header="Model: x.mph\nx y a v w")  # fmt: skip
+    np.savetxt(tmp_path / "c.csv", np.c_[x, x[:, 0] + 1, u], fmt="%.17g", delimiter=";",
+               header="x;y;a;v;w", comments="")  # fmt: skip
+    (sample,) = read(tmp_path / "a.csv").samples
+    assert (sample.points == x).all() and np.allclose(sample.outputs, u)
+    for name in ("b.txt", "c.csv"):
+        data = read(tmp_path / name, Roles(outputs=("v", "w")))
+        assert data.layout.inputs == (Field("a", 1),) and (data.samples[0].points == x).all()
+        assert np.allclose(data.samples[0].outputs, u)
+    for text, told in (
+        ("1,2\n3,4\n", "needs the names of the columns"), ("x,y\n1,2,3\n", "2 names for 3"),
+        ("x;y\n1,5;2\n", "decimal commas"), ("x,y\n1,\n", "could not convert"), ("", "no rows"),
+        ("x,x\n1,2\n", "a name of its own"),
+    ):  # fmt: skip
+        (tmp_path / "d.csv").write_text(text)
+        assert told in refusal(tmp_path / "d.csv")
+
+
+def test_arrays_in_files_of_their_own(tmp_path: Path) -> None:
+    """All files .npy of a folder are arrays of one file, and a * makes samples of them."""
+    given = arrays()
+    for name, array in given.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    (tmp_path / "same").mkdir()
+    to_npz(tmp_path / "same/same.npz", given)
+    kept = Roles(inputs=("a", "v"))
+    for path in (tmp_path, f"{tmp_path}/*.npy"):
+        assert same(read(path, kept), read(tmp_path / "same", kept))
+    for k in range(S):
+        np.save(tmp_path / f"b_{k}.npy", given["a"][k])
+    data = read(tmp_path, Roles(inputs=("v",), outputs=("b_*",)))
+    assert (data.samples[1].outputs[:, 0] == given["a"][1]).all()
+    np.save(tmp_path / "a.npy", np.array([{}]), allow_pickle=True)
+    assert "never loaded" in refusal(tmp_path / "a.npy")
+
+
+# ---- points without data ----
+
+
+def test_points_without_data_are_left_out(tmp_path: Path) -> None:
+    """Sea and land, told by a field or by what is not finite."""
+    rng = np.random.default_rng(0)
+    x, a, u = rng.random((9, 2)), rng.random((4, 9)), rng.random((4, 5, 9))
+    sea = np.array([1, 1, 0, 1, 1, 1, 0, 1, 1])
+    land = {k: np.where(sea > 0, f, np.nan) for k, f in (("a", a), ("u", u))}
+    to_npz(tmp_path / "a.npz", {"points": x, "sea": sea, **land})
+    for mask, inputs in (("sea", ("a",)), ("nan", ("a",)), ("sea", None)):
+        data = read(tmp_path / "a.npz", Roles(states=("u",), inputs=inputs, mask=mask))
+        assert [f.name for f in data.layout.inputs] == ["a"]
+        assert data.left_out["points without data"] == "--mask leaves out up to 2 of a sample"
+        for k, sample in enumerate(data.samples):
+            assert (sample.points == x[sea > 0]).all() and sample.points is data.samples[0].points
+            assert (sample.inputs[:, 0] == np.float32(a[k, sea > 0])).all()
+            assert (sample.states[..., 0] == np.float32(u[k][:, sea > 0])).all()
+    for mask, text in ((None, "--mask nan"), ("other", "array 'other' is missing")):
+        with pytest.raises(DataError, match=text):
+            read(tmp_path / "a.npz", Roles(states=("u",), inputs=("a",), mask=mask))
+    land["u"][2, 3, 5] = np.nan
+    to_npz(tmp_path / "a.npz", {"points": x, "sea": sea, **land})
+    with pytest.raises(DataError, match="sample 2: is not finite at points that the mask keeps"):
+        read(tmp_path / "a.npz", Roles(states=("u",), inputs=("a",), mask="sea"))
+    to_npz(tmp_path / "a.npz", {"points": x, "sea": 0 * sea, "a": a, "y": a})
+    with pytest.raises(DataError, match="no point has data"):
+        read(tmp_path / "a.npz", Roles(mask="sea"))
+    to_npz(tmp_path / "a.npz", {"sea": rng.random((3, 3)) > 0.5, "y": u[:, 0].reshape(4, 3, 3)})
+    data = read(tmp_path / "a.npz", Roles(mask="sea", grid="closed", layout=tuple("sxy")))
+    assert len(data) == 4 and len(data.samples[0].points) < 9
+
+
+def test_cells_of_points_without_data_are_left_out(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    x = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0.0]])
+    u = np.array([np.nan, 1, 2, 3])
+    meshio.Mesh(x, [("triangle", [[0, 1, 2], [1, 3, 2]])], {"u": u}).write(tmp_path / "a.vtu")
+    (sample,) = read(tmp_path / "a.vtu", Roles(outputs=("u",), inputs=(), mask="nan")).samples
+    assert sample.cells["triangle"].tolist() == [[0, 2, 1]] and len(sample.points) == 3
+    assert sample.edges.tolist() == [[0, 1], [0, 2], [1, 2]]
+
+
 # ---- what arrays mean ----
 
 
@@ -438,7 +704,7 @@ def test_inputs_of_several_trajectories_may_change_in_time(tmp_path: Path) -> No
         ):
             read(tmp_path / "b.npz", Roles(states=("u",)))
     to_npz(tmp_path / "c.npz", given | {"u": rng.random((12, N)), "f": rng.random((N, N))})
-    with pytest.raises(DataError, match=r"array 'f' .* may be read in two ways"):
+    with pytest.raises(DataError, match=r"array .u. .* which axis has the 12 points"):
         read(tmp_path / "c.npz", Roles(states=("u",), inputs=("f",)))
     to_npz(tmp_path / "d.npz", given | {"f": rng.random((S, 4, N))})
     with pytest.raises(DataError, match="array 'f' has 4 times, but 'u' has 5"):
@@ -583,12 +849,17 @@ def test_axes_of_grids(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("shape", "role", "text"),
     [
-        ((6, 16, 16, 2), "outputs", "a grid of 16 x 16 x 2, or channels or times"),
+        ((6, 16, 16, 2), "outputs", "a grid of 16 x 16 x 2, or samples, channels or times"),
         ((6, 1, 16, 16), "outputs", "a grid of 1 x 16 x 16"),
         ((6, 16, 16, 8), "outputs", "a grid of 16 x 16 x 8"),
         ((6, 64, 3), "outputs", "a grid of 64 x 3"),
+        ((64, 64, 100), "outputs", "a grid of 64 x 100"),  # samples last, as in MATLAB
+        ((16, 16, 16), "outputs", "16 samples on a grid of 16 x 16"),
+        ((100, 256), "outputs", "100 samples on a grid of 256"),
         ((6, 16, 16, 20), "states", "16 times on a grid of 16 x 20"),
         ((6, 64, 20), "states", "64 times on a grid of 20"),
+        ((6, 20, 64), "states", "20 times on a grid of 64"),
+        ((20, 64, 64), "states", "64 times on a grid of 64"),
         ((6, 20, 16, 16, 2), "states", "20 times on a grid of 16 x 16 x 2"),
     ],
 )
@@ -596,6 +867,63 @@ def test_grids_that_may_be_something_else_are_asked_about(tmp_path, shape, role,
     to_npz(tmp_path / "a.npz", {"u": np.ones(shape)})
     with pytest.raises(DataError, match=rf"array 'u' has shape .*: {text}.*--layout"):
         read(tmp_path / "a.npz", Roles(grid="closed", inputs=(), **{role: ("u",)}))
+
+
+AXES_OF_POINTS = {
+    "samples in columns": ({"a": (N, 24), "b": (N, 24)}, "ps", False, "24 channels of one"),
+    "as many samples as points": ({"a": (N, N), "b": (N, N)}, "sp", False, "12 samples on 12"),
+    "components first": ({"a": (N,), "b": (2, N)}, "cp", False, "2 samples, or 2 components"),
+    "times last": ({"b": (5, N, 11)}, "spt", True, "11 channels at 5 times, or samples"),
+    "as many times as points": ({"b": (N, N)}, "tp", True, "which axis has the 12 points"),
+    "both": ({"b": (5, N, N)}, "stp", True, "which axis has the 12 points"),
+}
+
+
+@pytest.mark.parametrize("name", AXES_OF_POINTS)
+def test_axes_on_points_are_asked_for(tmp_path: Path, name: str) -> None:
+    shapes, layout, in_time, text = AXES_OF_POINTS[name]
+    rng = np.random.default_rng(0)
+    given = {k: rng.random(shape).astype(np.float32) for k, shape in shapes.items()}
+    to_npz(tmp_path / "a.npz", given | {"points": rng.random((N, 2))})
+    names = {"states" if in_time else "outputs": ("b",), "inputs": ("a",) if "a" in given else ()}
+    with pytest.raises(DataError, match=rf"has shape .*: {text}.*--layout"):
+        read(tmp_path / "a.npz", Roles(**names))
+    data = read(tmp_path / "a.npz", Roles(layout=tuple(layout), **names))
+    sizes = dict(zip(layout, shapes["b"], strict=True))
+    assert len(data) == sizes.get("s", 1) and data.layout.outputs[0].width == sizes.get("c", 1)
+    order = [layout.find(axis) for axis in "stpc" if axis in layout]
+    found = given["b"].transpose(order).reshape(len(data), -1, N, sizes.get("c", 1))
+    for k, sample in enumerate(data.samples):
+        assert (found[k] == (sample.states if in_time else sample.outputs[None])).all()
+
+
+def test_times_without_a_state_are_asked_about(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = xdmf(tmp_path / "a.xdmf", [0.1 * k for k in range(5)])
+    with pytest.raises(DataError, match=r"array 'u' has 5 times; say with --state .* --layout"):
+        read(path, Roles(outputs=("u",)))
+    assert len(read(path, Roles(outputs=("u",), layout=tuple("sp")))) == 5
+    assert len(read(path, Roles(states=("u",)))) == 1
+
+
+def test_grids_have_coordinates_along_their_axes(tmp_path: Path) -> None:
+    """Uneven grids are told by an array for each axis, even if these are equally long."""
+    rng = np.random.default_rng(0)
+    x, y, u = np.array([0.0, 1, 3, 7]), np.array([5.0, 6, 9]), rng.random((6, 3, 4))
+    to_npz(tmp_path / "a.npz", {"x": x, "lat": y, "a": 2 * u, "u": u})
+    for layout, n in (("syx", 4), ("sxy", 3)):
+        to_npz(tmp_path / "a.npz", {"x": x[:n], "lat": y, "a": 2 * u[..., :n], "u": u[..., :n]})
+        named = Roles("x,lat", outputs=("u",), layout=tuple(layout))
+        data = read(tmp_path / "a.npz", named)
+        assert [f.name for f in data.layout.inputs] == ["a"] and len(data) == 6
+        for sample, values in zip(data.samples, u[..., :n], strict=True):
+            values = values if layout == "syx" else values.T
+            for point, value in zip(sample.points, sample.outputs, strict=True):
+                at = int(np.flatnonzero(y == point[1])[0]), int(np.flatnonzero(x == point[0])[0])
+                assert np.float32(values[at]) == value[0]
+    with pytest.raises(DataError, match=r"'x' has shape \(3,\), needs \(4,\), .* along x"):
+        to_npz(tmp_path / "a.npz", {"x": x[:3], "lat": y, "u": u})
+        read(tmp_path / "a.npz", Roles("x,lat", (), ("u",), layout=tuple("syx")))
 
 
 def test_layouts_that_make_no_sense(tmp_path: Path) -> None:
@@ -610,7 +938,7 @@ def test_layouts_that_make_no_sense(tmp_path: Path) -> None:
             role["states"] = ("a",)
         with pytest.raises(DataError, match=text):
             read(tmp_path / "a.npz", Roles(grid="closed", layout=tuple(layout), **role))
-    with pytest.raises(DataError, match="--layout is for fields on grids"):
+    with pytest.raises(DataError, match="--layout has axes of a grid, needs --grid, or --points"):
         read(tmp_path / "a.npz", Roles(outputs=("u",), layout=("s", "x")))
     with pytest.raises(DataError, match="--points goes without --grid"):
         read(tmp_path / "a.npz", Roles("a", outputs=("u",), grid="closed"))
@@ -1057,9 +1385,9 @@ def test_reading_from_threads_copies_and_folders(tmp_path: Path) -> None:
 def test_unknown_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a.npz: No such file"):
         expand([tmp_path / "a.npz"])
-    (tmp_path / "a.csv").touch()
-    with pytest.raises(DataError, match=r"a.csv: files are read that end in .npz"):
-        read(tmp_path / "a.csv")
+    (tmp_path / "a.xyz").touch()
+    with pytest.raises(DataError, match=r"a.xyz: files are read that end in .npz"):
+        read(tmp_path / "a.xyz")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="holds no files that end in"):
         read(tmp_path / "empty")

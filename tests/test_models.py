@@ -15,6 +15,7 @@ import torch
 import gnograd as gg
 from gnograd import models
 from gnograd.data import Field, Layout, PointData, Sample
+from gnograd.data.cells import edges_of
 from gnograd.data.statistics import still
 from gnograd.models import NAMES, Cloud, PointModel
 from gnograd.models.spectral import SpectralLayer
@@ -153,6 +154,61 @@ def test_mgn_sees_as_far_as_gno_in_a_layer(d: int) -> None:
         graph = model_of(grid, name).graphs(torch.as_tensor(x, dtype=torch.float32))["near"]
         degree[name] = graph.n_edges / len(x)
     assert degree["mgn"] > 0.8 * degree["gno"]
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "edges"),
+    [
+        ("line", 2, 1), ("triangle", 3, 3), ("quad", 4, 4), ("tetra", 4, 6), ("pyramid", 5, 8),
+        ("wedge", 6, 9), ("hexahedron", 8, 12), ("triangle6", 6, 6), ("tetra10", 10, 12),
+        ("quad8", 8, 8), ("quad9", 9, 16), ("hexahedron20", 20, 24), ("polygon5", 5, 5),
+        ("triangle10", 10, 45), ("vertex", 1, 0),
+    ],
+)  # fmt: skip
+def test_edges_of_cells(name: str, n: int, edges: int) -> None:
+    found = edges_of({name: np.arange(n)[None] + 3, "vertex": np.zeros((4, 1), int)})
+    assert len(found) == edges and (found[:, 0] < found[:, 1]).all()
+
+
+def walled(cells: bool = True) -> PointData:
+    """Two strips of triangles that almost touch, with nothing between them."""
+    side = np.array([[i, j] for j in range(2) for i in range(6)], float)
+    x = np.concatenate([side, side + np.array([0, 1.001])])
+    strip = [t for i in range(5) for t in ([i, i + 1, i + 6], [i + 1, i + 7, i + 6])]
+    triangles = np.array(strip + [[k + 12 for k in t] for t in strip])
+    f = np.random.default_rng(0).random((24, 1)).astype(np.float32)
+    mesh = {"triangle": triangles} if cells else {}
+    sample = Sample(x, f, x, 2 * f, np.zeros(0, np.float32), cells=mesh, source="a.vtu")
+    return PointData([sample], Layout(2, (Field("f", 1),), (Field("u", 1),)))
+
+
+def test_mgn_passes_messages_along_the_mesh(tmp_path: Path) -> None:
+    """No message crosses a wall, however near its other side is."""
+    made = walled()
+    model, (sample,) = model_of(made, "mgn"), made.samples
+    graph = model.graphs(model.positions(sample.points), None, model.edges(sample))["near"]
+    pairs = {(i, j) for i, j in zip(graph.src.tolist(), graph.dst.tolist(), strict=True) if i != j}
+    t = sample.cells["triangle"]
+    expected = {(int(a), int(b)) for row in t for a in row for b in row if a != b}
+    assert pairs == expected
+    other = sample.inputs.copy()
+    other[12:] += 1
+    changed = model.predict(dataclasses.replace(sample, inputs=other)) - model.predict(sample)
+    assert (changed[:12] == 0).all() and (changed[12:] != 0).all()
+    models.save(model, tmp_path)
+    loaded = gg.load(tmp_path)
+    assert (loaded.predict(sample) == model.predict(sample)).all()
+    bare = walled(cells=False)
+    with pytest.raises(ValueError, match=r"a.vtu: has no cells, but the model passes messages"):
+        loaded.predict(bare.samples[0])
+    x, f = model.positions(sample.points), model.tensor(sample.inputs)
+    with pytest.raises(ValueError, match="needs those of every item"):
+        loaded(x, f)
+    with pytest.raises(ValueError, match=r"edges has shape \(1, 2\)"):
+        loaded.graphs(x, None, torch.tensor([[0, 24]]))
+    near = model_of(bare, "mgn")
+    changed = near.predict(dataclasses.replace(bare.samples[0], inputs=other))
+    assert (changed[6:12] != near.predict(bare.samples[0])[6:12]).any()
 
 
 def test_latent_grids_that_are_too_large_are_refused(tmp_path: Path) -> None:

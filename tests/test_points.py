@@ -421,12 +421,92 @@ def test_coordinates_and_layouts_are_options(tmp_path: Path) -> None:
     done(*predict, "--data", path, "--grid=closed", "--layout=s,c,x,y")
     for options, text in (
         (("--layout=s,x",), "needs --grid"),
-        (("--grid=closed", "--layout=s,q"), "needs letters of s,t,x,y,z,c"),
+        (("--grid=closed", "--layout=s,q"), "needs letters of s,t,p,x,y,z,c"),
         (("--grid=closed", "--points=nu"), "goes without --points"),
     ):
         for command in (("inspect", path), (*run, "--data", path), (*predict, "--data", path)):
             result = gnograd(*command, *options)
             assert result.exit_code == 2 and text in result.output
+
+
+def test_inspect_says_what_train_does(tmp_path: Path) -> None:
+    """Meaning of every axis, samples that are held out, refusals, and a picture."""
+    rng = np.random.default_rng(0)
+    path, run = tmp_path / "a.npz", tmp_path / "run"
+    x, u = rng.random((20, 2)), rng.random((6, 4, 20))
+    np.savez(path, points=x, u=u, f=rng.random((6, 20)), v=rng.random((20, 2)), time=np.arange(4))
+    options = (path, "--state=u", "--held-out=0.5", "--seed=3")
+    text = done("inspect", *options, "--picture", tmp_path / "a [$x$].png")
+    for words in (
+        "20 points, 2", "6 samples, 4 times, 20", "6 samples, 20", "│ 4 times ",
+            "training: 3 samples; held out: 3 samples",
+    ):  # fmt: skip
+        assert words in text
+    assert (tmp_path / "a [$x$].png").read_bytes().startswith(b"\x89PNG")
+    trained = done("train", "points", "--data", *options, *TRAIN, "--epochs=1", "--out", run)
+    shown = re.findall("neighbours within .*", text)
+    assert shown and shown == re.findall("neighbours within .*", trained)
+    assert "training: 3 samples of 20 points" in trained
+    # the same refusals
+    np.savez(path, points=x, u=1e30 * u, f=rng.random((6, 20)))
+    for command in (("inspect", path), ("train", "points", "--data", path, "--out", run)):
+        assert "bring it to other units" in refused(*command, "--state=u")
+    np.savez(path, points=x, b=u[:3, 0], a=u[:3, 1])
+    other = ("--validation", path, "--outputs=b")
+    assert "held out: 3 samples" in done("inspect", path, *other)
+    np.savez(path, points=x, b=u[0, 0], a=u[0, 1])
+    assert "is one sample, from which none" in done("inspect", path, "--outputs=b")
+
+
+def test_options_are_kept_and_taken_from_a_file(tmp_path: Path) -> None:
+    data, first, again = write_samples(tmp_path / "a.npz"), tmp_path / "first", tmp_path / "again"
+    done("train", "points", "--data", data, "--model=gno", *TRAIN, "--epochs=1", "--out", first)
+    kept = json.loads((first / "config.json").read_text())
+    assert kept["model"] == "gno" and kept["learning_rate"] == 0.01 and kept["data"] == [str(data)]
+    done("train", "points", "--config", first / "config.json", "--out", again)
+    weights = [(run / "model.safetensors").read_bytes() for run in (first, again)]
+    assert weights[0] == weights[1]
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"data": [str(data)], "size": "small", "learning-rate": 0.02}))
+    done(
+        "train", "points", "--config", path, "--epochs=1", "--size=small", "--out", again, "--fresh"
+    )
+    assert json.loads((again / "config.json").read_text())["learning_rate"] == 0.02
+    for text, said in (
+        ("{", "needs JSON"), ("[]", "needs names of options"), ('{"rate": 1}', "'rate', which is"),
+        ('{"size": [1]}', "'size' has a value"), ('{"epochs": "x"}', "as an integer"),
+    ):  # fmt: skip
+        path.write_text(text)
+        result = gnograd("train", "points", "--data", data, "--config", path, "--out", again)
+        assert result.exit_code == 2 and said in " ".join(result.output.replace("│", "").split())
+
+
+def test_meshes_masks_and_cells_are_options(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    rng = np.random.default_rng(0)
+    x = np.array([[i, j, 0.0] for j in range(4) for i in range(4)])
+    quads = [[k, k + 1, k + 5, k + 4] for k in range(11) if k % 4 < 3]
+    for k in range(4):
+        a = rng.random(16)
+        a[15] = np.nan
+        c = rng.random(9)
+        mesh = meshio.Mesh(x, [("quad", quads)], {"a": a, "b": 2 * a}, {"c": [c], "d": [2 * c]})
+        mesh.write(tmp_path / f"{k}.vtu")
+    run = ("train", "points", "--data", tmp_path, "--model=mgn", *TRAIN, "--epochs=1", "--fresh")
+    for named, said, n in (
+        (("--mask=nan", "--outputs=b"), "edges of the mesh: 2.93 a point, 2 at least", 15),
+        (("--cells", "--outputs=d"), "edges of the mesh: 2.67 a point, 2 at least", 9),
+    ):
+        out = tmp_path / named[0]
+        assert said in done("inspect", tmp_path, "--model=mgn", *named)
+        assert said in done(*run, *named, "--out", out)
+        predict = ("predict", "--model", out, named[0])
+        done(*predict, "--data", tmp_path / "0.vtu", "--out", out / "made.vtu")
+        assert len(meshio.read(out / "made.vtu").points) == n
+    np.savez(tmp_path / "a.npz", points=x[:, :2], a=rng.random(16))
+    line = refused("predict", "--model", tmp_path / "--mask=nan", "--data", tmp_path / "a.npz",
+                   "--out", tmp_path / "b.npz")  # fmt: skip
+    assert "a.npz: has no cells, but mgn passes messages along the edges" in line
 
 
 def test_neighbours_are_counted(tmp_path: Path) -> None:

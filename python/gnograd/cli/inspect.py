@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,24 @@ from rich.table import Table
 
 from gnograd.cli.config import PointsConfig
 from gnograd.cli.point_split import split
-from gnograd.data import Contents, DataError, PointData, Roles, assign, contents, expand, read
+from gnograd.data import (
+    Contents,
+    DataError,
+    PointData,
+    Roles,
+    assign,
+    expand,
+    read,
+    samples_of,
+)
+from gnograd.data.files import load, together
 from gnograd.data.neighbors import FEW, TYPICAL, neighbors_within, radius_of
 from gnograd.data.roles import arranged
 from gnograd.data.samples import Field
-from gnograd.data.statistics import still
+from gnograd.data.statistics import statistics, still
 from gnograd.notation.text import printable
 
-__all__ = ["inspect", "need_inputs", "summary", "tell"]
+__all__ = ["check_units", "inspect", "need_cells", "need_inputs", "summary", "tell"]
 
 _SHOWN = 10
 """Largest number of unused arrays that are listed by name."""
@@ -29,8 +40,9 @@ def inspect(
     paths: Sequence[Path],
     roles: Roles,
     console: Console,
-    model: str = PointsConfig.model,
-    radius: float | None = None,
+    config: PointsConfig | None = None,
+    held_out: Sequence[Path] = (),
+    picture: Path | None = None,
 ) -> PointData:
     """Show the arrays of the first file of each path, and a summary of the data of all files.
 
@@ -39,10 +51,12 @@ def inspect(
     paths : sequence of pathlib.Path
     roles : gnograd.data.Roles
     console : rich.console.Console
-    model : str
-        Kind of network for the data.
-    radius : float, optional
-        Radius of neighbourhoods, in place of the usual one.
+    config : PointsConfig, optional
+        Settings of the training that is to follow.
+    held_out : sequence of pathlib.Path
+        Samples by which that training will choose the best model, as for `train`.
+    picture : pathlib.Path, optional
+        File for a picture of the first sample.
 
     Returns
     -------
@@ -54,17 +68,51 @@ def inspect(
         The data are inconsistent; the tables have been shown.
     """
     for files in expand(paths):
-        _show(contents(files[0]), roles, console)
-        if len(files) > 1:
-            console.print(f"and {len(files) - 1} more files like this one, if they fit\n")
+        arrays = [file for file in files if file.suffix.lower() == ".npy"]
+        first = [load(file, roles) for file in arrays or files[:1]]
+        _show(together(first)[0], roles, console)
+        if more := len(files) - len(first):
+            console.print(f"and {more} more files like this one, if they fit\n")
+    config = PointsConfig() if config is None else config
     data = read(paths, roles)
     need_inputs(data, roles)
     console.print("[green]fits[/]: " + escape(summary(data)), soft_wrap=True)
-    training = data
-    with suppress(DataError):  # one sample: others are held out
-        training = split(data, PointsConfig())[0]
-    tell(training, console, model, radius)
+    training, kept, why = data, None, ""
+    if held_out:
+        kept = read(held_out, replace(roles, dimension=data.layout.dimension, known=True))
+        PointData.join([data, kept])  # check for equal quantities
+    else:
+        try:
+            training, kept = split(data, config)
+        except DataError as error:
+            why = str(error)
+    check_units(training)
+    tell(training, console, config.model, config.radius)
+    if kept is None:
+        console.print(f"note: {why}", markup=False, soft_wrap=True)
+    else:
+        parts = (_several(len(part), "sample") for part in (training, kept))
+        console.print("training: {}; held out: {}".format(*parts), soft_wrap=True)
+    if picture is not None:
+        from gnograd.cli.sample_picture import draw
+
+        draw(data, picture)
+        console.print(f"picture: {picture}", markup=False, soft_wrap=True)
     return data
+
+
+def check_units(data: PointData) -> None:
+    """Raise an error for outputs whose squares overflow or vanish in float32."""
+    found = statistics(data)["output"]
+    columns = [f.name for f in data.layout.outputs for _ in range(f.width)]
+    std = np.where(found.constant, 0.0, found.std)
+    for name, mean, deviation in zip(columns, np.abs(found.mean), std, strict=True):
+        if max(mean, deviation) > 1e18 or 0 < deviation < 1e-18:
+            raise DataError(
+                f"{data.samples[0].source}: '{name}' has numbers around "
+                f"{max(mean, deviation):.1g}, whose squares float32 does not hold; bring it to "
+                "other units"
+            )
 
 
 def tell(data: PointData, console: Console, model: str, radius: float | None) -> None:
@@ -87,9 +135,36 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
             notes.append(
                 f"{found.mean:.2g} neighbours a point are too few; a larger --radius helps"
             )
+    if model == "mgn":
+        if data.meshed:
+            degrees = [
+                np.bincount(s.edges.reshape(-1), minlength=len(s.points)) for s in data.samples[:32]
+            ]
+            every = np.concatenate(degrees)
+            numbers = f"{every.mean():.3g} a point, {every.min()} at least"
+            console.print(f"edges of the mesh: {numbers}", markup=False, soft_wrap=True)
+            if not every.min():
+                notes.append("some points are in no cell, and so without messages")
+        else:
+            some = any(s.cells for s in data.samples)
+            why = "not all samples have cells" if some else "there are no cells"
+            if some and data.layout.period is not None:
+                why = "cells do not cross the border of the periodic box"
+            notes.append(f"messages are passed between nearest points: {why}")
     for note in notes:
         line = "".join(c if c.isprintable() else "?" for c in note)  # names may hold anything
         console.print(f"note: {line}", markup=False, soft_wrap=True)
+
+
+def need_cells(*parts: PointData) -> None:
+    """Raise DataError for samples without the edges along which a model passes messages."""
+    for part in parts:
+        for sample in part.samples:
+            if not len(sample.edges):
+                raise DataError(
+                    f"{sample.source}: has no cells, but mgn passes messages along the edges of "
+                    "those of the training data"
+                )
 
 
 def need_inputs(data: PointData, roles: Roles) -> None:
@@ -138,27 +213,39 @@ def summary(data: PointData) -> str:
 
 
 def _show(found: Contents, roles: Roles, console: Console) -> None:
-    try:
+    names, axes = None, {}
+    with suppress(DataError):  # the message follows the tables
+        axes = dict(samples_of(found, roles, needs_outputs=False).axes)
         names, found = assign(found, roles), arranged(found, roles)
-    except DataError:  # the message follows the tables
-        names = None
-    table = Table("array", "shape", "type", "range", "taken as", title_justify="left")
+    table = Table("array", "axes", "type", "range", "taken as", title_justify="left")
     table.title = escape(f"{found.path}: {found.kind}")
     for name, array in found.arrays.items():
         finite = array.size and np.isfinite(array).all()
         span = f"{array.min():.4g} to {array.max():.4g}" if finite else "[red]not finite[/]"
         table.add_row(
             escape(printable(name)),
-            escape(str(array.shape)),
+            escape(_axes(array.shape, axes.get(name, ()))),
             str(array.dtype),
             span if array.size else "",
-            "?" if names is None else escape(names.role(name)),
+            "?" if names is None else escape(names.role(name) + _said(found, name)),
         )
     for name, why in found.unused.items():
         table.add_row(escape(printable(name)), "", "", "", escape(printable(f"not used: {why}")))
     console.print(table)
     for kind, cells in found.cells.items():
         console.print(f"{len(cells)} cells of type {escape(printable(kind))}")
+
+
+def _said(found: Contents, name: str) -> str:
+    """What the file says of an array, in brackets."""
+    return f" ({printable(found.notes[name])})" if found.notes.get(name) else ""
+
+
+def _axes(shape: Sequence[int], words: Sequence[str]) -> str:
+    """Lengths of axes with their meaning, if that is known."""
+    if len(shape) != len(words):
+        return str(tuple(shape))
+    return ", ".join(f"{n} {word}" for n, word in zip(shape, words, strict=True))
 
 
 def _fields(fields: Sequence[Field]) -> str:

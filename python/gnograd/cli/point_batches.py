@@ -62,7 +62,7 @@ class PointBatches:
         self.data = data
         self._model = model
         self._tensors: dict[int, Tensor] = {}
-        self._graphs: dict[tuple[int, int], dict[str, Graph]] = {}
+        self._graphs: dict[tuple[int, int, int], dict[str, Graph]] = {}
         for sample in track(data.samples):
             self.graphs(sample)
         self.steps = [
@@ -74,10 +74,12 @@ class PointBatches:
 
     def graphs(self, sample: Sample) -> dict[str, Graph]:
         """Graphs of a sample, shared by samples on the same points."""
-        key = id(sample.points), id(sample.queries)
+        key = id(sample.points), id(sample.queries), id(sample.cells)
         if key not in self._graphs:
             queries = None if sample.queries is sample.points else self._positions(sample.queries)
-            self._graphs[key] = self._model.graphs(self._positions(sample.points), queries)
+            self._graphs[key] = self._model.graphs(
+                self._positions(sample.points), queries, self._model.edges(sample)
+            )
         return self._graphs[key]
 
     def batch(self, steps: Sequence[tuple[int, int]], noise: Sequence[Any] | None = None) -> Batch:

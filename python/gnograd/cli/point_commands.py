@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Commands for functions on points, and their options."""
 
+import json
 import math
 from pathlib import Path
 from typing import Annotated
@@ -9,13 +10,17 @@ import typer
 
 from gnograd.cli.config import Device, PointsConfig, Precision, Schedule
 from gnograd.cli.engine import need_torch
+from gnograd.cli.files import atomic
 from gnograd.cli.job import console, job
-from gnograd.data.grid import AXES, GRIDS
+from gnograd.data.grid import AXES, GRIDS, POINT
 from gnograd.data.roles import Roles
+from gnograd.notation.text import read_text
 
 # The jobs are imported when they are called: PyTorch takes seconds.
 
 POINTS = PointsConfig()
+CONFIG = "config.json"
+"""File of a run with its options."""
 
 MODELS = ("gno", "gino", "magno", "mgn", "bsa")
 SIZES = ("small", "medium", "large")
@@ -73,8 +78,8 @@ Axes = Annotated[
     str | None,
     typer.Option(
         "--layout",
-        help="Axes of the fields on a grid, as s,t,x,y,c: samples, times, space, channels.",
-        show_default="s,x,.. or s,t,x,..",
+        help="Axes of fields: s samples, t times, p points or x,y,z axes of a grid, c channels.",
+        show_default="by their lengths, if these leave no doubt",
     ),
 ]
 Period = Annotated[
@@ -94,6 +99,20 @@ Grid = Annotated[
 ]
 
 
+Cells = Annotated[
+    bool,
+    typer.Option(
+        "--cells",
+        help="Take the fields on the cells of a mesh, each cell as a point in its middle.",
+    ),
+]
+Mask = Annotated[
+    str | None,
+    typer.Option(
+        help="Leave out points where this field is 0 or, for nan, where any is not finite.",
+        metavar="ARRAY|nan",
+    ),
+]
 Model = Annotated[str, typer.Option("--model", help="Kind of network.", metavar="|".join(MODELS))]
 Radius = Annotated[
     float | None,
@@ -103,6 +122,58 @@ Radius = Annotated[
         show_default="by how dense the points are",
     ),
 ]
+
+
+Validation = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Samples that the best epoch is chosen by.",
+        show_default="a part of the training samples",
+    ),
+]
+HeldOut = Annotated[
+    float,
+    typer.Option(min=0.01, max=0.9, help="Part of the samples that is held out."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
+
+
+def _from_file(ctx: typer.Context, path: Path | None) -> Path | None:
+    """Take the settings of a file as defaults of the other options."""
+    if path is None:
+        return None
+    try:
+        found = json.loads(read_text(path))
+    except (OSError, ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"{path} cannot be read, needs JSON") from error
+    if not isinstance(found, dict):
+        raise typer.BadParameter(f"{path} needs names of options with their values")
+    settings = {name.replace("-", "_"): value for name, value in found.items()}
+    known = {p.name for p in ctx.command.params} - {"config", "help"}
+    if odd := sorted(settings.keys() - known):
+        raise typer.BadParameter(f"{path} has '{odd[0]}', which is no option of this command")
+    for name, value in settings.items():
+        several = isinstance(value, list) and name in ("data", "validation", "test")
+        one = type(value) in (str, int, float, bool)
+        if not one and not (several and all(isinstance(item, str) for item in value)):
+            raise typer.BadParameter(f"{path}: '{name}' has a value that is not of an option")
+    ctx.default_map = {**(ctx.default_map or {}), **settings}
+    return path
+
+
+def _settings(ctx: typer.Context) -> dict[str, object]:
+    """Options of a training as a file for ``--config`` has them."""
+    found: dict[str, object] = {}
+    for name, value in ctx.params.items():
+        if name in ("config", "fresh", "ctx") or value is None:
+            continue
+        if isinstance(value, list | tuple):
+            if value:
+                found[name] = [str(item) for item in value]
+        else:
+            value = getattr(value, "value", value)
+            found[name] = str(value) if isinstance(value, Path) else value
+    return found
 
 
 def data(
@@ -122,7 +193,7 @@ def data(
             min=1, help="Every n-th node of the solver in a direction is kept.", metavar="N"
         ),
     ] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Draw problems at random, solve them, and write a file to train on."""
     if name not in PROBLEMS:
@@ -149,20 +220,34 @@ def inspect(
     grid: Grid = None,
     layout: Axes = None,
     time: Time = None,
+    cells: Cells = False,
+    mask: Mask = None,
     model: Model = POINTS.model,
     radius: Radius = POINTS.radius,
+    validation: Validation = None,
+    held_out: HeldOut = POINTS.held_out,
+    seed: Seed = POINTS.seed,
+    picture: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="File .png, .pdf or .svg for a picture of a sample."),
+    ] = None,
 ) -> None:
     """Show what is in files of data, what it is taken as, and whether it fits."""
     roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid, layout,
-                   time)  # fmt: skip
+                   time, cells, mask)  # fmt: skip
     _check_model(model, radius)
+    if picture is not None and picture.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise typer.BadParameter("needs a name that ends in .png, .pdf or .svg",
+                                 param_hint="--picture")  # fmt: skip
+    config = PointsConfig(model=model, radius=radius, held_out=held_out, seed=seed)
     from gnograd.cli import inspect
 
     with job(0, []):
-        inspect.inspect(files, roles, console, model, radius)
+        inspect.inspect(files, roles, console, config, validation or [], picture)
 
 
 def train_points(
+    ctx: typer.Context,
     data: Annotated[
         list[Path],
         typer.Option(
@@ -170,13 +255,7 @@ def train_points(
             "again for more."
         ),
     ],
-    validation: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Samples that the best epoch is chosen by.",
-            show_default="a part of the training samples",
-        ),
-    ] = None,
+    validation: Validation = None,
     test: Annotated[
         list[Path] | None,
         typer.Option(help="Samples that tell the error at the end, of any resolution."),
@@ -191,6 +270,8 @@ def train_points(
     grid: Grid = None,
     layout: Axes = None,
     time: Time = None,
+    cells: Cells = False,
+    mask: Mask = None,
     out: Annotated[
         Path,
         typer.Option(
@@ -232,10 +313,7 @@ def train_points(
             min=0, help="Noise on states in training, as a part of their standard deviation."
         ),
     ] = POINTS.noise,
-    held_out: Annotated[
-        float,
-        typer.Option(min=0.01, max=0.9, help="Part of the samples that is held out."),
-    ] = POINTS.held_out,
+    held_out: HeldOut = POINTS.held_out,
     precision: Annotated[
         Precision, typer.Option(help="Of the products; 16 bits are mixed with 32.")
     ] = POINTS.precision,
@@ -243,12 +321,22 @@ def train_points(
     log: Annotated[
         str, typer.Option(help="A table only, or TensorBoard too.", metavar="|".join(LOGS))
     ] = "csv",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = POINTS.seed,
+    seed: Seed = POINTS.seed,
     device: Annotated[Device, typer.Option(help="Where to compute.")] = Device.CPU,
     threads: Annotated[int, typer.Option(min=0, help="Threads; 0 leaves it to PyTorch.")] = 0,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start anew; what --out holds stays until then.")
     ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            help="JSON file of options by name, as config.json of a run; those given here win.",
+            is_eager=True,
+            callback=_from_file,
+            dir_okay=False,
+        ),
+    ] = None,
 ) -> None:
     """Train on your own files: functions on points and meshes in 1 to 3 dimensions."""
     for option, value, known in (("--size", size, SIZES), ("--log", log, LOGS)):
@@ -258,8 +346,8 @@ def train_points(
     if noise and state is None:
         raise typer.BadParameter("is added to states; needs --state", param_hint="--noise")
     roles = _roles(points, inputs, outputs, output_points, parameters, state, period, grid, layout,
-                   time)  # fmt: skip
-    config = PointsConfig(
+                   time, cells, mask)  # fmt: skip
+    settings = PointsConfig(
         model=model, size=size, radius=radius, epochs=epochs, batch=batch,
         learning_rate=learning_rate, schedule=schedule, weight_decay=weight_decay, clip=clip,
         ema=ema, patience=patience, noise=noise, held_out=held_out, precision=precision, seed=seed,
@@ -270,8 +358,10 @@ def train_points(
 
         computing = points_job.Computing(device.value, threads, compile, log)
         points_job.train(
-            config, data, validation or [], test or [], roles, out, computing, console, fresh
+            settings, data, validation or [], test or [], roles, out, computing, console, fresh
         )
+        with atomic(out / CONFIG) as stream:
+            stream.write((json.dumps(_settings(ctx), indent=1) + "\n").encode())
 
 
 def predict(
@@ -287,6 +377,8 @@ def predict(
     grid: Grid = None,
     layout: Axes = None,
     time: Time = None,
+    cells: Cells = False,
+    mask: Mask = None,
     steps: Annotated[
         int | None,
         typer.Option(
@@ -302,7 +394,7 @@ def predict(
         need_torch()
         from gnograd.cli import predict as predict_job
 
-        names = predict_job.Names(points, output_points, grid, time, axes)
+        names = predict_job.Names(points, output_points, grid, time, axes, cells, mask)
         predict_job.predict(model, data, out, names, steps, device.value, threads, console)
 
 
@@ -342,6 +434,8 @@ def _roles(
     grid: str | None,
     layout: str | None,
     time: str | None,
+    cells: bool,
+    mask: str | None,
 ) -> Roles:
     """Names of arrays, from the options."""
     if grid is not None and grid not in GRIDS:
@@ -365,6 +459,8 @@ def _roles(
         grid,
         time=time,
         layout=_axes(layout, grid, points),
+        cells=cells,
+        mask=mask,
     )
 
 
@@ -374,11 +470,14 @@ def _axes(layout: str | None, grid: str | None, points: str | None) -> tuple[str
         raise typer.BadParameter("goes without --points: it makes them", param_hint="--grid")
     if layout is None:
         return None
-    if grid is None:
-        raise typer.BadParameter("is for fields on grids; needs --grid", param_hint="--layout")
     letters = tuple(layout.replace(",", "").replace(" ", ""))
     if set(letters) - set(AXES):
-        raise typer.BadParameter("needs letters of s,t,x,y,z,c", param_hint="--layout")
+        raise typer.BadParameter("needs letters of s,t,p,x,y,z,c", param_hint="--layout")
+    if grid is None and points is None and POINT not in letters:
+        raise typer.BadParameter(
+            "has axes of a grid; needs --grid, or --points x,y with coordinates along them",
+            param_hint="--layout",
+        )
     return letters
 
 

@@ -20,14 +20,14 @@ from rich.table import Table
 import gnograd as gg
 from gnograd.cli.config import PointsConfig
 from gnograd.cli.files import FileError, atomic
-from gnograd.cli.inspect import need_inputs, summary, tell
+from gnograd.cli.inspect import check_units, need_cells, need_inputs, summary, tell
 from gnograd.cli.point_batches import PointBatches
 from gnograd.cli.point_checkpoint import PointState
 from gnograd.cli.point_log import PointLog
 from gnograd.cli.point_split import split
 from gnograd.cli.point_training import PointTraining, error_of, errors_of
 from gnograd.cli.torch_engine import TorchEngine
-from gnograd.data import DataError, PointData, Roles, Sample, read
+from gnograd.data import PointData, Roles, Sample, read
 from gnograd.models import PointModel, save
 from gnograd.notation.text import printable
 
@@ -104,11 +104,11 @@ def train(
     """
     sets = _sets(config, files, held_out, tests, roles)
     console.print("training: " + summary(sets.training), markup=False, soft_wrap=True)
+    check_units(sets.training)
     tell(sets.training, console, config.model, config.radius)
     device = TorchEngine(computing.device, computing.threads).device
     torch.manual_seed(config.seed)
     model = PointModel.for_data(sets.training, config.model, config.size, config.radius)
-    _check_units(model, sets.training)
     model = model.to(device)
     settings = _settings(config, sets)
     found = None if fresh else PointState.load(directory)
@@ -161,7 +161,7 @@ def _sets(
 ) -> Sets:
     data = read(files, roles)
     need_inputs(data, roles)
-    roles = replace(roles, dimension=data.layout.dimension)
+    roles = replace(roles, dimension=data.layout.dimension, known=True)
     of_tests = {}
     for path in tests:
         name = str(path) if str(path) != HELD_OUT else str(path.absolute())
@@ -172,21 +172,11 @@ def _sets(
     else:
         training, validation = split(data, config)
         every = [data]
+    if config.model == "mgn" and training.meshed:
+        need_cells(validation, *of_tests.values())
     for part in (validation, *of_tests.values()):
         PointData.join([training, part])  # check for equal quantities
     return Sets(training, validation, of_tests, PointData.join(every).checksum())
-
-
-def _check_units(model: PointModel, data: PointData) -> None:
-    """Raise an error for outputs whose squares overflow or vanish in float32."""
-    columns = [f.name for f in data.layout.outputs for _ in range(f.width)]
-    sizes = zip(model.output_mean.abs().tolist(), model.output_std.tolist(), strict=True)
-    for name, (mean, std) in zip(columns, sizes, strict=True):
-        if max(mean, std) > 1e18 or 0 < std < 1e-18:
-            raise DataError(
-                f"{data.samples[0].source}: '{name}' has numbers around {max(mean, std):.1g}, "
-                "whose squares float32 does not hold; bring it to other units"
-            )
 
 
 def _settings(config: PointsConfig, sets: Sets) -> dict[str, Any]:

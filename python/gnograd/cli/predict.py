@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import track
 
 from gnograd.cli.errors import JobError
+from gnograd.cli.inspect import need_cells
 from gnograd.cli.point_training import error_of
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.data import (
@@ -40,6 +41,8 @@ class Names(NamedTuple):
     grid: str | None = None
     time: str | None = None
     layout: tuple[str, ...] | None = None
+    cells: bool = False
+    mask: str | None = None
 
 
 def predict(
@@ -114,6 +117,8 @@ def predict(
                 f"{sample.source}: inputs change in time and are there for {len(sample.inputs)} "
                 f"steps, but --steps is {steps}"
             )
+    if model.network.meshed:
+        need_cells(data)
     step = data.layout.step or layout.step
     made, errors = [], []
     disable = not console.is_terminal
@@ -150,6 +155,8 @@ def _roles(layout: Layout, names: Names) -> Roles:
         layout.dimension,
         names.time,
         names.layout,
+        cells=names.cells,
+        mask=names.mask,
     )
 
 

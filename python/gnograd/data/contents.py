@@ -42,6 +42,12 @@ class Contents:
     cells: Mapping[str, Array] = field(default_factory=dict)
     """Cells of a mesh as numbers of points (n_cells, points of a cell), by meshio's names of
     types."""
+    on_cells: Mapping[str, Array] = field(default_factory=dict)
+    """Fields on all cells, in the order of `cells`, with times in front in a series."""
+    series: bool = False
+    """True if fields are those of several times."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """Words of the file about an array, such as its unit."""
     flat: int = 0
     """Number of coordinates of a mesh that are left out because they are zero everywhere."""
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import glob
+import importlib.util
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
@@ -13,15 +14,18 @@ from pathlib import Path
 
 import numpy as np
 
+from gnograd.data.cells import at_middles
 from gnograd.data.contents import Contents, DataError, reason
-from gnograd.data.readers import mesh, npz, process, safetensors, torch_file
+from gnograd.data.readers import mesh, npz, process, safetensors, torch_file, vtk_data
 from gnograd.data.reading import samples_of
 from gnograd.data.roles import Roles, by_number
 from gnograd.data.samples import PointData
 
-__all__ = ["SUFFIXES", "contents", "expand", "read"]
+__all__ = ["SUFFIXES", "contents", "expand", "load", "read", "together"]
 
 _hdf5 = partial(process.contents, "hdf5", "HDF5")
+_netcdf = partial(process.contents, "netcdf", "NetCDF")
+_table = partial(process.contents, "table", "a table")
 
 SUFFIXES: dict[str, Callable[[Path], Contents]] = {
     ".npz": npz.contents,
@@ -32,12 +36,36 @@ SUFFIXES: dict[str, Callable[[Path], Contents]] = {
     ".mat": partial(process.contents, "matlab", "a MATLAB file"),
     ".pt": torch_file.contents,
     ".pth": torch_file.contents,
+    ".npy": npz.one_array,
+    ".nc": _netcdf,
+    ".nc4": _netcdf,
+    ".cdf": _netcdf,
+    ".csv": _table,
+    ".txt": _table,
+    ".dat": _table,
+    **{
+        suffix: partial(process.contents, "vtk_data", f"a mesh ({kind})")
+        for suffix, kind in vtk_data.FORMATS.items()
+    },
     **{
         suffix: partial(process.contents, "mesh", f"a mesh ({kind})")
         for suffix, kind in mesh.FORMATS.items()
     },
 }
 """Readers by the suffixes of files."""
+
+
+def _by_vtk(path: Path, error: DataError) -> Contents:
+    """Contents of a mesh that meshio has not read, by PyVista if it is installed."""
+    suffix = path.suffix.lower()
+    if suffix not in vtk_data.FORMATS or suffix not in mesh.FORMATS:
+        raise error
+    if importlib.util.find_spec("pyvista") is None:
+        raise DataError(f"{error}; or install pyvista, which reads more: pip install pyvista")
+    try:
+        return process.contents("vtk_data", f"a mesh ({suffix[1:]})", path)
+    except DataError:
+        raise error from None
 
 
 def contents(path: str | os.PathLike[str]) -> Contents:
@@ -70,7 +98,10 @@ def contents(path: str | os.PathLike[str]) -> Contents:
         raise DataError(
             f"{path}: cannot be read (is not a {'folder' if stat.S_ISREG(kind) else 'file'})"
         )
-    return reader(path)
+    try:
+        return reader(path)
+    except DataError as error:
+        return _by_vtk(path, error)
 
 
 def _unread(path: Path) -> str:
@@ -163,21 +194,42 @@ def read(
     roles = Roles() if roles is None else roles
     parts = []
     for files in expand([paths] if isinstance(paths, str | os.PathLike) else paths):
-        loaded = [contents(file) for file in files]
-        if (
-            roles.states
-            and len(loaded) > 1
-            and all(c.cells or c.path.suffix in mesh.FORMATS for c in loaded)
-        ):
+        loaded = together([load(file, roles) for file in files])
+        if roles.states and len(loaded) > 1 and all(_is_mesh(c.path) for c in loaded):
             loaded = [_as_times(loaded, roles.states)]
         parts += [samples_of(each, roles, needs_outputs) for each in loaded]
     return PointData.join(parts)
+
+
+def load(path: Path, roles: Roles) -> Contents:
+    """Everything in a file, on its cells if roles say so."""
+    found = contents(path)
+    return at_middles(found) if roles.cells else found
+
+
+def together(loaded: Sequence[Contents]) -> list[Contents]:
+    """Contents of files, with the arrays of all files ``.npy`` of a folder as one."""
+    kept: dict[Path, Contents] = {}
+    for each in loaded:
+        if each.path.suffix.lower() != ".npy":
+            kept[each.path] = each
+            continue
+        before = kept.get(each.path.parent)
+        arrays = dict(each.arrays) if before is None else {**before.arrays, **each.arrays}
+        kept[each.path.parent] = replace(each, path=each.path.parent, arrays=arrays)
+    return list(kept.values())
+
+
+def _is_mesh(path: Path) -> bool:
+    return path.suffix.lower() in {**mesh.FORMATS, **vtk_data.FORMATS}
 
 
 def _as_times(loaded: Sequence[Contents], states: Sequence[str]) -> Contents:
     """Join meshes with one time each to a trajectory."""
     first = loaded[0]
     for each in loaded:
+        if each.series:
+            raise DataError(f"{each.path}: has several times; give it as a path of its own")
         for name in states:
             if name not in each.arrays:
                 raise DataError(f"{each.path}: array '{name}' is missing")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Axes of fields on regular grids."""
+"""Axes of fields, on regular grids and on points."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -12,18 +12,20 @@ from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError
 
-__all__ = ["AXES", "GRIDS", "SPACE", "Grid"]
+__all__ = ["AXES", "GRIDS", "POINT", "SPACE", "Grid"]
 
 Array = NDArray[Any]
 
 GRIDS = ("closed", "periodic")
-SPACE = "xyz"
-AXES = {"s": "samples", "t": "times", "c": "channels"} | dict.fromkeys(SPACE, "space")
-"""Letters of a layout: samples, times, space, channels."""
+SPACE, POINT = "xyz", "p"
+AXES = {"s": "samples", "t": "times", POINT: "points", "c": "channels"} | {
+    letter: letter for letter in SPACE
+}
+"""Letters of a layout: samples, times, points, or the axes of a grid, and channels."""
 
 
 class Grid:
-    """Axes of the fields of a file on a regular grid.
+    """Axes of the fields of a file on a regular grid, or on points.
 
     Parameters
     ----------
@@ -36,6 +38,8 @@ class Grid:
         Arrays on the grid; the first ones determine its size.
     needs_steps : bool
         Require times of a state.
+    sizes : mapping of str to int, optional
+        Known lengths of axes.
     """
 
     def __init__(
@@ -45,11 +49,12 @@ class Grid:
         states: Sequence[str],
         names: Sequence[str],
         needs_steps: bool = True,
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         self.contents, self.states = contents, states
         self.arrays = {name: contents.arrays[name] for name in names}
         self.given = layout is not None
-        self.sizes: dict[str, int] = {}
+        self.sizes = dict(sizes or {})
         self.axes: dict[str, str] = {}
         letters = "".join(layout or ())
         if self.given:
@@ -74,19 +79,22 @@ class Grid:
                 for letter, n in zip(choices[0], self.arrays[name].shape, strict=True)
                 if letter != "c"
             }
-        self.space = [letter for letter in next(iter(self.axes.values())) if letter in SPACE]
+        self.space = [a for a in next(iter(self.axes.values())) if a in SPACE + POINT]
         if not self.given:
             self._doubt(next(iter(self.arrays)))
 
     def _check(self, layout: str, needs_steps: bool) -> None:
-        space = [letter for letter in layout if letter in SPACE]
+        space = [letter for letter in layout if letter in SPACE + POINT]
         once = all(layout.count(letter) == 1 for letter in layout if letter != "c")
-        if set(layout) - set(AXES) or not once or sorted(space) != list(SPACE[: len(space)]):
+        on_points = space == [POINT]
+        if set(layout) - set(AXES) or not once:
+            space = []
+        if not on_points and sorted(space) != list(SPACE[: len(space)]):
             space = []
         if not space:
             raise DataError(
-                f"--layout is {','.join(layout)!r}, needs s (samples), t (times), x, y, z (space) "
-                "and c (channels) in the order of the axes, as s,t,x,y,c"
+                f"--layout is {','.join(layout)!r}, needs s (samples), t (times), p (points) or x, "
+                "y, z (axes of a grid), and c (channels) in the order of the axes, as s,t,x,y,c"
             )
         if self.states and needs_steps and "t" not in layout:
             raise DataError(f"--layout is {','.join(layout)!r}, needs t, the times of the state")
@@ -95,7 +103,7 @@ class Grid:
 
     def _by_layout(self, name: str, layout: str, needs_steps: bool) -> list[str]:
         """Layouts of an array: that given, with or without samples, times and channels."""
-        kept = "xyz" + ("t" if name in self.states and needs_steps else "")
+        kept = SPACE + POINT + ("t" if name in self.states and needs_steps else "")
         ways = {
             "".join(axes): None
             for axes in combinations(layout, self.arrays[name].ndim)
@@ -113,8 +121,8 @@ class Grid:
 
     def _fits(self, name: str, axes: str) -> bool:
         mine = dict(zip(axes, self.arrays[name].shape, strict=True))
-        known = [letter for letter in self.sizes if letter in SPACE]
-        if known and [letter for letter in axes if letter in SPACE] != known:
+        known = [letter for letter in self.sizes if letter in SPACE + POINT]
+        if known and [letter for letter in axes if letter in SPACE + POINT] != known:
             return False
         for letter, n in mine.items():
             before = self.sizes.get(letter, n)
@@ -129,7 +137,7 @@ class Grid:
         grid = f", the same grid as '{others[0]}'" if others else ""
         if choices:
             ways = " or ".join(map(",".join, choices))
-            text = f"which may be {ways} of the layout"
+            text = f"which may be {ways}{' of the layout' if layout else '; say with --layout'}"
         elif layout:
             fewer = f", or these without s, t or c{grid}" if others else ""
             text = f"needs the axes {','.join(layout)}{fewer}"
@@ -142,12 +150,16 @@ class Grid:
     def _doubt(self, name: str) -> None:
         """Raise DataError for axes of the grid that may also be channels or times."""
         sides, n_times = [self.sizes[letter] for letter in self.space], self.sizes.get("t")
-        short, long, d = min(sides), max(sides), len(sides)
-        why = ""
-        if short == 1 or (short < long and (d == 3 or short < 5 or 4 * short < long)):
-            why = f"a grid of {' x '.join(map(str, sides))}, or channels or times among its axes?"
-        if n_times is not None and n_times > 1 and (short < long or n_times >= short):
-            why = f"{n_times} times on a grid of {' x '.join(map(str, sides))}?"
+        short, n_samples, why = min(sides), self.sizes.get("s"), ""
+        grid = f"a grid of {' x '.join(map(str, sides))}"
+        # only a square or cube with other numbers of samples and times leaves no doubt
+        odd = len(sides) == 1 or short == 1 or short < max(sides)
+        if odd or n_samples in sides:
+            why = f"{n_samples} samples on {grid}, or are its axes others?"
+        if odd and len(sides) > 1:
+            why = f"{grid}, or samples, channels or times among its axes?"
+        if n_times is not None and n_times > 1 and (odd or n_times >= short):
+            why = f"{n_times} times on {grid}?"
         if why:
             shape = self.arrays[name].shape
             raise DataError(
@@ -162,7 +174,7 @@ class Grid:
         """
         array, axes = self.arrays[name], self.axes[name]
         order = [k for letter in "st" for k, a in enumerate(axes) if a == letter]
-        order += [k for k, a in enumerate(axes) if a in SPACE]
+        order += [k for k, a in enumerate(axes) if a in SPACE + POINT]
         order += [k for k, a in enumerate(axes) if a == "c"]
         lead = sum(letter in axes for letter in "st")
         array = array.transpose(order)
@@ -174,9 +186,32 @@ class Grid:
             array = np.broadcast_to(array, (self.sizes["s"], *array.shape))
         return array
 
-    def points(self, kind: str) -> Array:
-        """Points of the unit box, columns x, y, z."""
+    def words(self, name: str) -> tuple[str, ...]:
+        """Meaning of each axis of a field."""
+        return tuple(AXES[letter] for letter in self.axes[name])
+
+    def points(self, kind: str | None, along: Sequence[str] = ()) -> Array:
+        """Points of the unit box, or with the coordinates of arrays `along` x, y, z."""
         sides = [self.sizes[letter] for letter in self.space]
-        axes = [np.arange(n) / max(1, n - (kind == "closed")) for n in sides]
+        if along:
+            axes = [self._axis(letter, along) for letter in self.space]
+        else:
+            axes = [np.arange(n) / max(1, n - (kind == "closed")) for n in sides]
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(sides))
         return grid[:, [self.space.index(letter) for letter in SPACE[: len(sides)]]]
+
+    def _axis(self, letter: str, names: Sequence[str]) -> Array:
+        """Coordinates along an axis of the grid."""
+        if len(names) != len(self.space):
+            raise DataError(
+                f"{self.contents.path}: --points names {len(names)} arrays, but the grid of "
+                f"--layout has {len(self.space)} axes"
+            )
+        name = names[SPACE.index(letter)]
+        array, n = self.contents.arrays[name], self.sizes[letter]
+        if array.size != n or array.squeeze().ndim > 1:
+            raise DataError(
+                f"{self.contents.path}: array '{name}' has shape {array.shape}, needs ({n},), the "
+                f"coordinates along {letter}"
+            )
+        return np.asarray(array, np.float64).reshape(-1)

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError
-from gnograd.data.grid import GRIDS, Grid
+from gnograd.data.grid import GRIDS, POINT, SPACE, Grid
+from gnograd.data.masks import Masking
 from gnograd.data.roles import (
+    NAN,
     OFFSETS,
     OUTPUT_OFFSETS,
     PERIOD,
@@ -22,6 +24,7 @@ from gnograd.data.roles import (
     assign,
     either,
     is_row,
+    n_points,
     no_points,
     not_finite,
 )
@@ -33,6 +36,8 @@ Array = NDArray[Any]
 
 EVEN = 1e-3
 """Relative difference of two time steps that counts as rounding."""
+_CHANNELS = 9
+"""Largest number of channels that is not asked about: the components of a tensor."""
 _ROUGH = 0.05
 """Largest such difference that rounding of the times in their dtype may explain."""
 
@@ -57,10 +62,11 @@ def samples_of(contents: Contents, roles: Roles, needs_outputs: bool = True) -> 
         Arrays do not fit each other; the message says which shapes they need.
     """
     names = assign(contents, roles, needs_outputs)
-    contents = arranged(contents, roles)
-    if roles.grid is not None:
-        contents, names = _on_grid(contents, roles, names, needs_outputs)
-    return _Reading(contents, names, roles).data(needs_outputs)
+    contents, axes = arranged(contents, roles), dict[str, tuple[str, ...]]()
+    if roles.on_grid or roles.layout is not None:
+        contents, names, axes = _with_axes(contents, roles, names, needs_outputs)
+    data = _Reading(contents, names, roles).data(needs_outputs)
+    return replace(data, axes={**data.axes, **axes})
 
 
 class _Reading:
@@ -71,6 +77,9 @@ class _Reading:
         self.n_samples: int | None = None
         self.n_times: int | None = None
         self.said_by = ""
+        self.certain = roles.layout is not None or roles.on_grid
+        """Whether axes are known; otherwise those that have two meanings are asked for."""
+        self.axes: dict[str, tuple[str, ...]] = {}
 
     def data(self, needs_outputs: bool) -> PointData:
         names = self.names
@@ -86,8 +95,11 @@ class _Reading:
         else:
             inputs = [self._field(n, points, offsets) for n in names.inputs]
         outputs = [self._field(n, queries, query_offsets) for n in names.outputs]
+        masks = [self._field(n, points, offsets) for n in self._mask]
         times, step = self._times(states, inputs)
         parameters = [self._parameters(n) for n in names.parameters]
+        if needs_outputs and not self.roles.known:
+            self._doubt_samples(points[0].shape[1])
         n = 1 if self.n_samples is None else self.n_samples
         if n == 0:
             raise self._error(self.said_by, "holds no sample")
@@ -132,7 +144,16 @@ class _Reading:
                     times[k % len(times)] if times else None,
                 )
             )
-        return PointData(samples, layout, dict(self.contents.unused) | dict(names.left_out))
+        left_out = dict(self.contents.unused) | dict(names.left_out)
+        if self.roles.mask is not None:
+            before = [len(s.points) for s in samples]
+            samples = Masking(self.contents).kept(
+                [(s, masks[0][k % len(masks[0])] if masks else None) for k, s in enumerate(samples)]
+            )
+            most = max(b - len(s.points) for b, s in zip(before, samples, strict=True))
+            if most:
+                left_out["points without data"] = f"--mask leaves out up to {most} of a sample"
+        return PointData(samples, layout, left_out, self.axes)
 
     # ---- arrays by role: a list with one array a sample, or with one for all ----
 
@@ -145,10 +166,13 @@ class _Reading:
             array = array[:, None] if array.ndim == 1 else array
             self._check_length(name, array, offsets)
             parts = np.split(array, offsets[1:-1]) if array.ndim == 2 else []
+            self.axes[name] = ("points of all samples", "coordinates")
         elif array.ndim == 3:
             self._count(name, len(array))
+            self.axes[name] = ("samples", "points", "coordinates")
             parts = list(array)
         else:
+            self.axes[name] = ("points", "coordinates")
             if array.ndim == 2 and is_row(array.shape):
                 array = array[0]
             parts = [array[:, None] if array.ndim == 1 else array]
@@ -165,23 +189,31 @@ class _Reading:
             self._check_length(name, array, offsets)
             if array.ndim != 2:
                 raise self._error(name, f"has shape {array.shape}, needs (n, channels)")
+            self.axes[name] = ("points of all samples", "channels")
             return np.split(array, offsets[1:-1])
         n = len(points[0])
         by_sample, here = None, array.shape
         if array.ndim == 3 and here[1] == n:
             by_sample = array
             if here[2] == n > 3:
-                raise self._error(
-                    name,
-                    f"has shape {here}: {n} channels on {n} points, or a grid? Fields on grids "
-                    "need --grid and --layout",
+                self._doubt(
+                    name, f"{n} channels on {n} points, or a grid (--grid closed, --grid periodic)?"
                 )
         elif array.ndim == 2 and here[1] == n:
+            if here[0] == n > 1:
+                self._doubt(name, f"{n} samples on {n} points, or {n} channels?")
             by_sample = array[..., None]
         elif array.ndim == 2 and here[0] == n:
+            if here[1] > _CHANNELS:
+                self._doubt(
+                    name, f"{here[1]} channels of one sample, or {here[1]} samples (to transpose)?"
+                )
+            self.axes[name] = ("points", "channels")
             return [array]
         elif array.ndim == 1 and here[0] == n:
+            self.axes[name] = ("points",)
             return [array[:, None]]
+        self.axes[name] = ("samples", "points", "channels")[: array.ndim]
         if by_sample is None:
             raise self._error(
                 name,
@@ -199,26 +231,31 @@ class _Reading:
             raise self._error(name, "changes in time: store each trajectory as a file of its own")
         array, n = self._array(name), len(points[0])
         here = array.shape
+        if 1 < n in here and here.count(n) > 1:
+            self._doubt(name, f"which axis has the {n} points?")
+        if array.ndim == 3 and here[1] == n and here[2] > _CHANNELS:
+            self._doubt(name, f"{here[2]} channels at {here[0]} times, or samples and times?")
         if array.ndim == 1 and here[0] == n:
-            parts = [array[None, :, None]]
+            axes, parts = "points", [array[None, :, None]]
         elif array.ndim == 2 and here[1] == n:
-            parts = [array[..., None]]
+            axes, parts = "times points", [array[..., None]]
         elif array.ndim == 2 and here[0] == n and not needs_steps:
-            parts = [array[None]]
+            axes, parts = "points channels", [array[None]]
         elif array.ndim == 3 and here[2] == n:
             self._count(name, len(array))
-            parts = list(array[..., None])
+            axes, parts = "samples times points", list(array[..., None])
         elif array.ndim == 3 and here[1] == n:
-            parts = [array]
+            axes, parts = "times points channels", [array]
         elif array.ndim == 4 and here[2] == n:
             self._count(name, len(array))
-            parts = list(array)
+            axes, parts = "samples times points channels", list(array)
         else:
             raise self._error(
                 name,
                 f"has shape {here}, needs (n_times, {n}[, channels]) or (n_samples, n_times, {n}"
                 f"[, channels]), for '{self.names.points}' has {n} points",
             )
+        self.axes[name] = tuple(axes.split())
         if needs_steps and len(parts[0]) < 2:
             raise self._error(name, "has one time only, needs two or more to learn steps from")
         if self.n_times not in (None, len(parts[0])):
@@ -236,16 +273,20 @@ class _Reading:
         def are_times(k: int) -> bool:
             return k == n_times or (not needs_steps and k > n_times)
 
-        alone, found = samples == 1, []
+        alone, found, axes = samples == 1, [], ""
         if array.ndim in (3, 4) and here[:1] == (samples,) and here[2] == n and are_times(here[1]):
+            axes = "samples times points channels"
             found.append(list(array if array.ndim == 4 else array[..., None]))
         if array.ndim in (2, 3) and here[1] == n:
             rows = array if array.ndim == 3 else array[..., None]
             if here[0] == self.n_samples or here[0] == 1:
+                axes = "samples points channels"
                 found.append(list(rows))
             elif alone and are_times(here[0]):
+                axes = "times points channels"
                 found.append([rows])
         elif array.ndim in (1, 2) and here[0] == n:
+            axes = "points channels"
             found.append([array if array.ndim == 2 else array[:, None]])
         if array.ndim == 2 and here == (n, n) and alone and are_times(n):
             found.append([array])
@@ -264,6 +305,7 @@ class _Reading:
                 f"points and '{self.names.states[0]}' {n_times} times"
                 + ("" if alone else f" and {samples} samples"),
             )
+        self.axes[name] = tuple(axes.split())[: array.ndim]
         return found[0]
 
     def _times(
@@ -283,6 +325,7 @@ class _Reading:
             )
         if bad := not_finite(given):
             raise self._error(name, f"is not finite at index {bad}")
+        self.axes[name] = ("samples", "times")[2 - given.ndim :] if given.ndim < 3 else ()
         times, step = [], None
         for k, row in enumerate(rows):
             order = np.argsort(row, kind="stable")
@@ -327,10 +370,12 @@ class _Reading:
         array = self._array(name)
         if array.ndim == 2 and len(array) == 1 and self.n_samples is not None:
             array = array[0]  # a row, as MATLAB has what holds for all
+        self.axes[name] = ("numbers",) if array.ndim < 2 else ("samples", "numbers")
         if array.ndim == 2:
             self._count(name, len(array))
             return list(array)
         if array.ndim == 1 and self.n_samples not in (None, 1) and len(array) == self.n_samples:
+            self.axes[name] = ("samples",)
             return list(array[:, None])
         if array.ndim < 2:
             return [array.reshape(-1)]
@@ -369,15 +414,46 @@ class _Reading:
 
     # ---- checks ----
 
+    def _doubt(self, name: str, why: str) -> None:
+        """Raise DataError for axes with two meanings, unless they have been told."""
+        if not self.certain:
+            shape = self.contents.arrays[name].shape
+            raise self._error(
+                name,
+                f"has shape {shape}: {why} Say what its axes are with --layout, as s,t,p,c for "
+                "samples, times, points and channels",
+            )
+
+    def _doubt_samples(self, dimension: int) -> None:
+        """Raise DataError for samples of a field that may be components of a vector."""
+        arrays = self.contents.arrays
+        if self.n_samples not in (2, 3) or dimension == 1:
+            return
+        names = self.names
+        some = [*names.inputs, *names.outputs, *names.states, *names.parameters]
+        if arrays[str(names.points)].ndim == 3 or OFFSETS in names.others:
+            return
+        rows = [name for name in some if arrays[name].shape[0] == self.n_samples]
+        if all(arrays[name].ndim == 2 for name in rows) and len(rows) < len(some):
+            n = self.n_samples
+            self._doubt(rows[0], f"{n} samples, or {n} components of a vector?")
+
     def _array(self, name: str) -> Array:
         array = self.contents.arrays[name]
         with np.errstate(over="ignore"):
             numbers = array.astype(np.float32)
         if not array.size:
             raise self._error(name, "is empty")
-        if at := not_finite(numbers):
-            raise self._error(name, f"is not finite (as float32) at index {at}")
+        masked = self.roles.mask is not None and name not in self._of_points
+        if not masked and (at := not_finite(numbers)):
+            where = "; points without data are left out with --mask nan" if at else ""
+            raise self._error(name, f"is not finite (as float32) at index {at}{where}")
         return array.astype(np.float64) if name in self._of_points else numbers
+
+    @property
+    def _mask(self) -> tuple[str, ...]:
+        mask = self.roles.mask
+        return () if mask in (None, NAN) else (str(mask),)
 
     @property
     def _of_points(self) -> tuple[str | None, ...]:
@@ -411,19 +487,23 @@ def _side_by_side(parts: Sequence[Array]) -> Array:
     return np.concatenate(wide, axis=-1)
 
 
-def _on_grid(
+def _with_axes(
     contents: Contents, roles: Roles, names: Assignment, needs_steps: bool
-) -> tuple[Contents, Assignment]:
-    """Add the points of the grid, and flatten fields to one row a sample."""
-    if roles.grid not in GRIDS:
+) -> tuple[Contents, Assignment, dict[str, tuple[str, ...]]]:
+    """Bring the axes of fields in order, and add the points if they are those of a grid."""
+    if roles.grid is not None and roles.grid not in GRIDS:
         raise DataError(f"--grid is {roles.grid!r}, needs one of {either(GRIDS)}")
-    fields = names.states + names.outputs + names.inputs
+    mask = () if roles.mask in (None, NAN) else (str(roles.mask),)
+    fields = names.states + names.outputs + names.inputs + mask
     if not fields:
-        raise DataError(f"{contents.path}: has no field on a grid")
-    grid = Grid(contents, roles.layout, names.states, fields, needs_steps)
-    flat = {name: grid.flat(name) for name in fields}
-    name = "points of the grid"
-    return (
-        replace(contents, arrays={**contents.arrays, **flat, name: grid.points(roles.grid)}),
-        replace(names, points=name),
-    )
+        raise DataError(f"{contents.path}: has no field")
+    known = {} if names.points is None else {POINT: n_points(contents.arrays[names.points])}
+    grid = Grid(contents, roles.layout, names.states, fields, needs_steps, known)
+    arrays = {**contents.arrays} | {name: grid.flat(name) for name in fields}
+    axes = {name: grid.words(name) for name in fields}
+    if roles.on_grid:
+        name = "points of the grid"
+        arrays[name] = grid.points(roles.grid, roles.along)
+        axes |= dict(zip(roles.along, ((letter,) for letter in SPACE), strict=False))
+        names = replace(names, points=name)
+    return replace(contents, arrays=arrays), names, axes

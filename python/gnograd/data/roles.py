@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError
-from gnograd.data.grid import SPACE, Grid
+from gnograd.data.grid import POINT, SPACE, Grid
 
 __all__ = ["Assignment", "Roles", "arranged", "assign", "by_number"]
 
@@ -26,6 +26,9 @@ OFFSETS, OUTPUT_OFFSETS, PERIOD = "offsets", "output_offsets", "period"
 TIMES = ("time", "times", "t")
 """Usual names of arrays, where none is given."""
 
+NAN = "nan"
+"""Mask that is where fields are not finite."""
+
 _POINTS_SHAPE = (
     "needs (n_points, d) or (n_samples, n_points, d), with d = 1, 2 or 3 coordinates of a point"
 )
@@ -38,7 +41,8 @@ class Roles:
     Attributes
     ----------
     points, output_points : str
-        An array, or several with commas between them, one a coordinate.
+        An array, or several with commas between them, one a coordinate; with a layout of a grid,
+        one an axis.
     inputs, outputs, parameters : tuple of str
         No inputs is an empty tuple.
     states : tuple of str
@@ -51,11 +55,19 @@ class Roles:
         Fields are (n_samples, n_1, .., n_d), without points, on the regular grid of the unit box
         with the points ``i / (n - 1)`` or, periodic, ``i / n``.
     layout : tuple of str
-        Axes of the fields on a grid, in their order: ``s`` samples, ``t`` times, ``x``, ``y``,
-        ``z`` space, ``c`` channels. Fields may lack ``s``, ``t`` and ``c``.
+        Axes of the fields, in their order: ``s`` samples, ``t`` times, ``p`` points or ``x``,
+        ``y``, ``z`` axes of a grid, ``c`` channels. Fields may lack ``s``, ``t`` and ``c``.
     dimension : int
         Dimension of the space around a mesh, needed if all its points are in a plane or on a line
         of it.
+    cells : bool
+        Fields on the cells of a mesh are taken, with a point in the middle of each, in place of
+        fields on its points.
+    mask : str
+        Points without data are left out: where this field is 0 or, for ``nan``, where any field is
+        not finite.
+    known : bool
+        Numbers of channels are known from other data, and will be compared: they are not asked for.
 
     Notes
     -----
@@ -74,6 +86,20 @@ class Roles:
     dimension: int | None = None
     time: str | None = None
     layout: tuple[str, ...] | None = None
+    known: bool = False
+    cells: bool = False
+    mask: str | None = None
+
+    @property
+    def on_grid(self) -> bool:
+        """True if fields are on a regular grid."""
+        return self.grid is not None or (self.layout is not None and POINT not in self.layout)
+
+    @property
+    def along(self) -> tuple[str, ...]:
+        """Arrays of the coordinates along the axes of a grid."""
+        given = self.points if self.on_grid else None
+        return () if given is None else tuple(map(str.strip, given.split(",")))
 
 
 @dataclass(frozen=True)
@@ -105,7 +131,7 @@ class Assignment:
         if name == self.time:
             return "times"
         if name in self.others:
-            return name
+            return name if name in (OFFSETS, OUTPUT_OFFSETS, PERIOD) else "axis or mask"
         why = self.left_out.get(name)
         return "not used" + (f": {why}" if why else "")
 
@@ -133,22 +159,34 @@ def assign(contents: Contents, roles: Roles, needs_outputs: bool = True) -> Assi
     there = contents.arrays
     states = _all(contents, roles.states) or ()
     points, left_out = None, {}
-    if roles.grid is None:
-        if roles.layout is not None:
-            raise DataError(f"{contents.path}: --layout is for fields on grids, needs --grid")
+    if not roles.on_grid:
         points = _one(contents, roles.points, POINTS, "points", "--points NAME (or --grid)")
         assert points is not None
-    elif roles.points is not None:
+    elif roles.points is not None and roles.grid is not None:
         raise DataError(f"{contents.path}: --points goes without --grid, which makes the points")
+    elif roles.points is None and roles.grid is None:
+        raise DataError(
+            f"{contents.path}: --layout has axes of a grid, needs --grid, or --points x,y with the "
+            "arrays of the coordinates along its axes"
+        )
+    if roles.grid is not None and POINT in (roles.layout or ()):
+        raise DataError(f"{contents.path}: --layout has points, goes without --grid")
+    for name in roles.along:
+        _check_there(contents, name)
     output_points = _one(contents, roles.output_points, OUTPUT_POINTS)
     time = _time(contents, roles, states, points)
-    others = tuple(n for n in (OFFSETS, OUTPUT_OFFSETS, PERIOD) if n in there)
+    others = tuple(n for n in (OFFSETS, OUTPUT_OFFSETS, PERIOD) if n in there) + roles.along
+    if roles.mask not in (None, NAN):
+        _check_there(contents, str(roles.mask))
+        others += (str(roles.mask),)
     parameters = _all(contents, roles.parameters)
     if parameters is None:
         named = {*(roles.inputs or ()), *(roles.outputs or ()), *states}
         parameters = tuple(n for n in PARAMETERS if n in there and n not in named)[:1]
     outputs = () if states else _outputs(contents, roles, needs_outputs, points)
     inputs = _all(contents, roles.inputs)
+    if needs_outputs and not states and roles.layout is None:
+        _check_steady(contents, outputs, {*(inputs or ()), *parameters, *outputs})
     taken = {points, output_points, time, *parameters, *outputs, *states, *others}
     free = [name for name in there if name not in taken]
     if roles.grid is not None:
@@ -198,10 +236,12 @@ def arranged(contents: Contents, roles: Roles) -> Contents:
     for name in names:
         if name is not None and "*" in name and name not in contents.arrays:
             contents = _with_samples(contents, name)
+    if roles.on_grid:
+        return contents
     for given in (roles.points, roles.output_points):
         if given is not None and "," in given and given not in contents.arrays:
             contents = _with_points(contents, tuple(map(str.strip, given.split(","))), given)
-    if roles.points is None and roles.grid is None:
+    if roles.points is None:
         contents = _with_points(contents, _coordinates(contents, roles))
     return contents
 
@@ -302,14 +342,15 @@ def _time(
             return name
         # others may be a temperature
         array = contents.arrays[name]
-        n = None if points is None else _n_points(contents.arrays[points])
+        n = None if points is None else n_points(contents.arrays[points])
         like_times = array.squeeze().ndim == 1 and array.size != n
         if like_times and array.size in contents.arrays[states[0]].shape:
             return name
     return None
 
 
-def _n_points(array: Array) -> int:
+def n_points(array: Array) -> int:
+    """Number of points in their array, all samples of which have as many."""
     return int(array.shape[-1] if array.ndim == 1 or is_row(array.shape) else array.shape[-2])
 
 
@@ -320,8 +361,8 @@ def _no_input(
     shape = contents.arrays[name].shape
     if name in TIMES and not roles.states:
         return "times are of states (--state)"
-    if points is not None:
-        n = _n_points(contents.arrays[points])
+    if points is not None and roles.layout is None:
+        n = n_points(contents.arrays[points])
         if n not in shape:
             return f"has shape {shape}, but '{points}' has {n} points"
         if len(shape) > (4 if roles.states else 3):
@@ -329,11 +370,28 @@ def _no_input(
         return None
     if not known:
         return None
+    size = {} if points is None else {POINT: n_points(contents.arrays[points])}
     try:
-        Grid(contents, roles.layout, roles.states or (), (*known, name))
+        Grid(contents, roles.layout, roles.states or (), (*known, name), sizes=size)
     except DataError:
-        return f"has shape {shape}, which is not on the grid of '{known[0]}'"
+        return f"has shape {shape}, which does not have the axes of '{known[0]}'"
     return None
+
+
+def _check_steady(contents: Contents, outputs: Sequence[str], named: set[str]) -> None:
+    """Raise DataError if outputs without a state seem to change in time."""
+    for name in TIMES:
+        if name not in contents.arrays or name in named:
+            continue
+        times = contents.arrays[name]
+        if times.size < 2 or times.squeeze().ndim > 1:
+            continue
+        for output in outputs:
+            if contents.arrays[output].shape[:1] == (times.size,):
+                raise DataError(
+                    f"{contents.path}: array '{output}' has {times.size} times; say with --state "
+                    "what changes in time, or with --layout, as s,p,c, that these are samples"
+                )
 
 
 def _check_once(contents: Contents, **names: tuple[str, ...]) -> None:

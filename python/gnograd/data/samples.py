@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gnograd.data.cells import edges_of
 from gnograd.data.contents import DataError
 
 __all__ = ["Field", "Layout", "PointData", "Sample"]
@@ -92,6 +93,11 @@ class Sample:
     """Times of the states, float64 (steps,), if known."""
 
     @property
+    def edges(self) -> Array:
+        """Pairs of points that an edge of a cell joins, int64 (n_edges, 2)."""
+        return edges_of(self.cells)
+
+    @property
     def n_times(self) -> int:
         """Number of times with states or, after a single state, with inputs."""
         states = 0 if self.states is None else len(self.states)
@@ -112,6 +118,8 @@ class PointData:
     layout: Layout
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Unused arrays of the files, with reasons."""
+    axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Meaning of each axis of the arrays of the first file."""
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -119,6 +127,14 @@ class PointData:
     def some(self, numbers: Sequence[int]) -> PointData:
         """Samples with these numbers."""
         return replace(self, samples=[self.samples[k] for k in numbers])
+
+    @property
+    def meshed(self) -> bool:
+        """True if all samples have cells with edges, which no periodic border cuts."""
+        if self.layout.apart or self.layout.period is not None:
+            return False
+        meshes = {id(s.cells): s for s in self.samples}.values()
+        return all(len(s.edges) for s in meshes)
 
     def checksum(self) -> int:
         """CRC-32 of all numbers: tells whether a continued run sees the same data."""
@@ -149,7 +165,7 @@ class PointData:
                 )
         left_out = {name: why for part in reversed(parts) for name, why in part.left_out.items()}
         samples = [sample for part in parts for sample in part.samples]
-        return PointData(samples, first.layout, left_out)
+        return PointData(samples, first.layout, left_out, first.axes)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -63,7 +63,9 @@ class PointBSA(Network):
         self.to_queries = ToQueries(self, width, width, radius) if self.apart else None
         self.projection = perceptron(width, 2 * width, self.out_channels)
 
-    def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
+    def graphs(
+        self, points: Tensor, queries: Tensor | None, edges: Tensor | None = None
+    ) -> dict[str, Graph]:
         """Graph from points to queries, if there are queries."""
         if self.to_queries is None or queries is None:
             return {}

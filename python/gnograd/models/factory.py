@@ -78,6 +78,7 @@ def options_of(
     corners: tuple[NDArray[np.float64], NDArray[np.float64]],
     period: Period = None,
     radius: float | None = None,
+    meshed: bool = False,
 ) -> dict[str, Any]:
     """Choose arguments of a network for given points.
 
@@ -93,6 +94,8 @@ def options_of(
     radius : float, optional
         Distance up to which points are neighbours; when left out it is chosen so that points
         typically have 8 (gino: 4), 12 or 20 in 1, 2 or 3 dimensions.
+    meshed : bool
+        All samples have the edges of a mesh, along which mgn passes messages.
 
     Returns
     -------
@@ -113,7 +116,7 @@ def options_of(
     if name != "magno":
         near = TYPICAL.get(name, TYPICAL["gno"])[d]
         options["radius"] = radius_of(clouds, near, period) if radius is None else radius
-    if name == "mgn":
+    if name == "mgn" and not meshed:
         options["neighbors"] = _NEAREST[d]
     if name in ("gino", "magno"):
         lower, upper = box_of(*corners, period)

@@ -79,7 +79,9 @@ class PointGINO(Network):
         self.skip = None if self.apart else nn.Linear(width, width)
         self.projection = perceptron(width, 2 * width, self.out_channels)
 
-    def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
+    def graphs(
+        self, points: Tensor, queries: Tensor | None, edges: Tensor | None = None
+    ) -> dict[str, Graph]:
         """Graphs from points to the grid, and from the grid to queries."""
         grid, targets = self.grid.to(points.device), points if queries is None else queries
         return {

@@ -53,7 +53,9 @@ class PointGNO(Network):
         self.to_queries = ToQueries(self, width, hidden, radius) if self.apart else None
         self.projection = perceptron(width, 2 * width, self.out_channels)
 
-    def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
+    def graphs(
+        self, points: Tensor, queries: Tensor | None, edges: Tensor | None = None
+    ) -> dict[str, Graph]:
         """Graph of points within the radius, and from points to queries."""
         found = {"near": Graph.radius(points, self.radius, period=self.period)}
         if self.to_queries is not None and queries is not None:

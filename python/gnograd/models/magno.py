@@ -81,7 +81,9 @@ class PointMAGNO(Network):
             nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, self.out_channels)
         )
 
-    def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
+    def graphs(
+        self, points: Tensor, queries: Tensor | None, edges: Tensor | None = None
+    ) -> dict[str, Graph]:
         """Graphs of encoder and decoder for every scale; sources are points and their images."""
         grid, targets = self.grid.to(points.device), points if queries is None else queries
         around, latent = self._around_grid(points)[1], self._around_targets(grid)[1]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from gnograd.models.cloud import Cloud
@@ -17,7 +18,7 @@ __all__ = ["PointMeshGraphNet"]
 
 
 class PointMeshGraphNet(Network):
-    """`gnograd.torch.MeshGraphNet` [1]_ between the nearest points.
+    """`gnograd.torch.MeshGraphNet` [1]_ along the edges of a mesh, or between nearest points.
 
     Parameters
     ----------
@@ -25,8 +26,9 @@ class PointMeshGraphNet(Network):
         As for `Network`.
     radius : float
         Unit of distances.
-    neighbors : int
-        Number of nearest points that send to a point; edges go both ways.
+    neighbors : int, optional
+        Number of nearest points that send to a point; edges go both ways. When left out, points
+        that an edge of the mesh joins send to each other.
     width : int
         Width of all networks.
     layers : int
@@ -39,10 +41,16 @@ class PointMeshGraphNet(Network):
     """
 
     def __init__(
-        self, *where: Any, radius: float, neighbors: int, width: int, layers: int, **how: Any
+        self,
+        *where: Any,
+        radius: float,
+        neighbors: int | None = None,
+        width: int,
+        layers: int,
+        **how: Any,
     ) -> None:
         super().__init__(*where, **how)
-        self.radius, self.neighbors = radius, neighbors
+        self.radius, self.neighbors, self.meshed = radius, neighbors, neighbors is None
         self.passing = MeshGraphNet(
             self.coordinate_channels + self.in_channels, self.dimension + 1, width,
             processor_size=layers, mlp_activation_fn="gelu",
@@ -54,10 +62,19 @@ class PointMeshGraphNet(Network):
         self.to_queries = ToQueries(self, width, width, radius) if self.apart else None
         self.projection = perceptron(width, width, self.out_channels)
 
-    def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
-        """Graph of nearest points in both directions, and from points to queries."""
-        k = min(self.neighbors + 1, len(points))
-        nearest = Graph.knn(points, k, period=self.period)
+    def graphs(
+        self, points: Tensor, queries: Tensor | None, edges: Tensor | None = None
+    ) -> dict[str, Graph]:
+        """Graph of the mesh, or of nearest points, both ways, and from points to queries."""
+        if self.neighbors is None:
+            if edges is None:
+                raise ValueError("PointMeshGraphNet: needs the edges of a mesh")
+            itself = torch.arange(len(points), device=points.device)
+            pairs = torch.cat([edges.to(points.device).T, itself.expand(2, -1)], dim=1)
+            nearest = Graph.from_edge_index(pairs, len(points))
+        else:
+            k = min(self.neighbors + 1, len(points))
+            nearest = Graph.knn(points, k, period=self.period)
         found = {"near": Graph.union(nearest, nearest.reverse())}
         if self.to_queries is not None and queries is not None:
             found["queries"] = self.to_queries.graph(points, queries)

@@ -44,10 +44,14 @@ class Network(nn.Module):
         self.dimension, self.apart = dimension, apart
         self.in_channels, self.out_channels = in_channels, out_channels
         self.period = None if period is None else [float(length) for length in period]
+        self.meshed = False
+        """Whether graphs need the edges of a mesh."""
         periodic = sum(bool(length) for length in self.period or ())
         self.coordinate_channels = dimension + periodic
 
-    def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
+    def graphs(
+        self, points: Tensor, queries: Tensor | None, edges: Tensor | None = None
+    ) -> dict[str, Graph]:
         """Graphs that `forward` needs, for one item.
 
         Parameters
@@ -55,6 +59,8 @@ class Network(nn.Module):
         points : Tensor, (n, d)
         queries : Tensor, (m, d), or None
             None if results are on `points`.
+        edges : Tensor, int64 (n_edges, 2), optional
+            Edges of a mesh; used by networks that are `meshed`.
         """
         raise NotImplementedError
 

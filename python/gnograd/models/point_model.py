@@ -142,6 +142,7 @@ class PointModel(nn.Module):
             ((lower - centre) / scale, (upper - centre) / scale),
             scaled,
             None if radius is None else radius / scale,
+            data.meshed,
         )
         model = cls(Description(name, {**options, "period": scaled}, data.layout))
         model.centre.copy_(torch.from_numpy(centre))
@@ -196,9 +197,26 @@ class PointModel(nn.Module):
         return outputs
 
     def graphs(
-        self, points: Tensor | Cloud, queries: Tensor | Cloud | None = None
+        self,
+        points: Tensor | Cloud,
+        queries: Tensor | Cloud | None = None,
+        edges: Tensor | Sequence[Tensor] | None = None,
     ) -> dict[str, Graph]:
-        """Graphs that `forward` needs for points and queries, for use in many calls."""
+        """Graphs that `forward` needs, for use in many calls.
+
+        Parameters
+        ----------
+        points : Tensor, (n, d), or Cloud
+        queries : Tensor, (m, d), or Cloud, optional
+        edges : Tensor, int64 (n_edges, 2), or sequence of these, optional
+            Edges of the mesh of every item, as `gnograd.data.Sample.edges`; needed by a model that
+            passes messages along them.
+
+        Raises
+        ------
+        ValueError
+            Edges are missing, or are none of these points.
+        """
         cloud = points if isinstance(points, Cloud) else Cloud.of([points])
         asked = Cloud.of([queries]) if isinstance(queries, Tensor) else queries
         with torch.no_grad():
@@ -206,7 +224,10 @@ class PointModel(nn.Module):
             there: Sequence[Tensor | None] = [None] * len(here)
             if asked is not None:
                 there = self._scaled(asked).items()
-            found = [self.network.graphs(*pair) for pair in zip(here, there, strict=True)]
+            found = [
+                self.network.graphs(*item)
+                for item in zip(here, there, self._edges_of(here, edges), strict=True)
+            ]
         return {name: Graph.batch([of[name] for of in found]) for name in found[0]}
 
     @torch.no_grad()
@@ -242,7 +263,7 @@ class PointModel(nn.Module):
         parameters = tensor(sample.parameters)
         queries = None if sample.queries is sample.points else self.positions(sample.queries)
         if graphs is None:
-            graphs = self.graphs(points, queries)
+            graphs = self.graphs(points, queries, self.edges(sample))
         if not self.description.layout.in_time:
             made: Array = self(points, inputs, queries, parameters, graphs).cpu().numpy()
             return made
@@ -262,6 +283,44 @@ class PointModel(nn.Module):
             states.append(state)
         trajectory: Array = torch.stack(states).cpu().numpy()
         return trajectory
+
+    def edges(self, sample: Sample) -> Tensor | None:
+        """Edges of the mesh of a sample, if `graphs` needs them.
+
+        Raises
+        ------
+        ValueError
+            The sample has none.
+        """
+        if not self.network.meshed:
+            return None
+        found = sample.edges
+        if not len(found):
+            raise ValueError(
+                f"{sample.source}: has no cells, but the model passes messages along their edges"
+            )
+        return torch.as_tensor(found, device=self.centre.device)
+
+    def _edges_of(
+        self, items: Sequence[Tensor], edges: Tensor | Sequence[Tensor] | None
+    ) -> Sequence[Tensor | None]:
+        """Edges of every item."""
+        if not self.network.meshed:
+            return [None] * len(items)
+        every = [edges] if isinstance(edges, Tensor) else edges
+        if every is None or len(every) != len(items):
+            raise ValueError(
+                "PointModel: it was trained along the edges of meshes, needs those of every item: "
+                "graphs = model.graphs(points, queries, edges)"
+            )
+        for each, points in zip(every, items, strict=True):
+            fits = each.ndim == 2 and each.shape[1] == 2 and len(each) > 0
+            if not fits or each.min() < 0 or each.max() >= len(points):
+                raise ValueError(
+                    f"PointModel: edges has shape {tuple(each.shape)}, needs (n_edges, 2) with the "
+                    f"numbers of {len(points)} points"
+                )
+        return every
 
     def tensor(self, array: Array) -> Tensor:
         """Convert an array to a tensor for this model."""

@@ -18,6 +18,8 @@ INSTALL = {
     "zarr": "zarr",
     "torch": "torch",
     "scipy.io": "scipy",
+    "pyvista": "pyvista",
+    "netCDF4": "netCDF4",
 }
 """Packages to install, by module."""
 

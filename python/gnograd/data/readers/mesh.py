@@ -1,30 +1,35 @@
 # SPDX-License-Identifier: MIT
-"""Points, cells and fields of a mesh: VTU, VTK, XDMF by meshio, and Gmsh."""
+"""Points, cells and fields of a mesh: VTU, VTK, XDMF by meshio, lists of VTK's files, and Gmsh."""
 
 import contextlib
 import io
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError, numeric, reason
-from gnograd.data.readers import gmsh
+from gnograd.data.readers import gmsh, vtk_lists
 from gnograd.data.readers import library as limits
 from gnograd.data.readers.hdf5 import refused
 from gnograd.data.readers.library import CLAIM, Budget, library
 
 LIBRARIES = ("meshio",)
 
+Array = NDArray[Any]
+
 POINTS = "points"
 """Name of the array of the points."""
-FORMATS = {".vtu": "vtu", ".vtk": "vtk", ".xdmf": "xdmf", ".xmf": "xdmf", ".msh": "gmsh"}
+FORMATS = {
+    ".vtu": "vtu", ".vtk": "vtk", ".xdmf": "xdmf", ".xmf": "xdmf", ".msh": "gmsh", ".pvtu": "pvtu",
+    ".pvd": "pvd",
+}  # fmt: skip
 """Formats in meshio's names, by suffix."""
 
 _ENOUGH = 4096
@@ -32,39 +37,48 @@ _ENOUGH = 4096
 
 _WRITE_VTU = "write it as .vtu (ParaView: File, Save Data; Python: pyvista.read(..).save(..))"
 UNREAD = {
-    ".vti": f"a VTK image; {_WRITE_VTU}",
-    ".vtr": f"a rectilinear grid of VTK; {_WRITE_VTU}",
-    ".vts": f"a structured grid of VTK; {_WRITE_VTU}",
-    ".vtp": f"a surface of VTK; {_WRITE_VTU}",
     ".vtm": f"several meshes of VTK; {_WRITE_VTU}, each as a file",
-    ".pvtu": f"a mesh of VTK in pieces; {_WRITE_VTU}",
-    ".pvd": "a list of VTK's files; give the folder of these, or a pattern as 'run/*.vtu'",
-    ".stl": "a surface; write it as .vtu (Python: meshio.read(..).write(..))",
-    ".ply": "a surface; write it as .vtu (Python: meshio.read(..).write(..))",
-    ".exo": f"Exodus; {_WRITE_VTU}",
+    ".pvti": f"a VTK image in pieces; {_WRITE_VTU}",
+    ".pvtr": f"a rectilinear grid of VTK in pieces; {_WRITE_VTU}",
+    ".pvts": f"a structured grid of VTK in pieces; {_WRITE_VTU}",
+    ".pvtp": f"a surface of VTK in pieces; {_WRITE_VTU}",
     ".e": f"Exodus; {_WRITE_VTU}",
+    ".exo": f"Exodus; {_WRITE_VTU}",
+    ".case": f"EnSight; {_WRITE_VTU}",
+    ".cas": f"Fluent; {_WRITE_VTU}",
+    ".grib": "GRIB; write it as NetCDF",
+    ".xlsx": "a spreadsheet; write it as .csv",
     ".cgns": f"CGNS; {_WRITE_VTU}",
-    ".foam": f"a case of OpenFOAM; {_WRITE_VTU}, or with foamToVTK",
-    ".nc": "NetCDF; write its arrays as .npz or .h5 (Python: numpy.savez of an xarray.Dataset)",
-    ".npy": "one array; write all of a sample in one .npz (Python: numpy.savez)",
-    ".csv": "a table; write its columns as .npz (Python: numpy.loadtxt, numpy.savez)",
-    ".txt": "text; write its columns as .npz (Python: numpy.loadtxt, numpy.savez)",
 }
 """Formats that are not supported, with advice."""
 
 
+class Mesh(NamedTuple):
+    """Content of a file with a mesh."""
+
+    points: Array
+    """Coordinates (n, 3), or fewer."""
+    cells: list[tuple[str, Array]]
+    """Blocks of cells, by meshio's names of types."""
+    fields: Mapping[str, Array]
+    on_cells: Mapping[str, Sequence[Array]]
+    """Fields on cells, an array for each block."""
+    unused: dict[str, str]
+    times: Array | None = None
+    """Times of all fields, in front of their other axes."""
+
+
 def contents(path: Path) -> Contents:
-    """Points of a mesh as ``points``, and the fields on them.
+    """Points of a mesh as ``points``, and the fields on them and on its cells.
 
     Trailing coordinates that are zero everywhere are left out, since formats always have three.
-    XDMF with several times gives fields (n_times, n_points, ..) and an array ``time``.
+    Files with several times give fields (n_times, n_points, ..) and an array ``time``.
 
     Raises
     ------
     DataError
     """
     meshio = library("meshio", path)
-    unused: dict[str, str] = {}
     kind, whole = FORMATS[path.suffix.lower()], path.resolve()
     try:
         if kind == "xdmf":
@@ -74,62 +88,107 @@ def contents(path: Path) -> Contents:
         # meshio prints errors, and may end the program
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             if kind == "xdmf" and (series := _series(meshio, whole)):
-                points, cells, fields, on_cells, unused = series
+                mesh = series
             elif kind == "gmsh":
                 points, cells, fields, unused, on_cells = gmsh.read(path, meshio)
+                unused |= dict.fromkeys(on_cells, f"it is on cells of Gmsh; {_WRITE_VTU}")
+                mesh = Mesh(points, cells, fields, {}, unused)
+            elif kind in ("pvd", "pvtu"):
+                mesh = vtk_lists.read(path, lambda file: _by_meshio(meshio, file, "vtu"))
             else:
-                with _folder_of(whole):
-                    mesh = meshio.read(whole, file_format=kind)
-                points, fields, on_cells = mesh.points, mesh.point_data, list(mesh.cell_data)
-                cells = mesh.cells
-            arrays, others = _arrays(points, fields)
+                mesh = _by_meshio(meshio, whole, kind)
+            return contents_of(path, f"mesh ({kind})", mesh)
     except DataError as error:
         raise DataError(f"{path}: cannot be read as a mesh ({error})") from error
     except (Exception, SystemExit) as error:
         text = _explained(kind, path, error)
         raise DataError(f"{path}: cannot be read as a mesh ({text})") from error
-    flat = np.shape(points)[1] - arrays[POINTS].shape[1]
-    unused |= others | {name: "it is on cells; bring it to the points" for name in on_cells}
-    by_type = _by_type(cells)
-    for name, members in by_type.items():
-        if members.size and not (members.min() >= 0 and members.max() < len(arrays[POINTS])):
-            raise DataError(f"{path}: cells of type '{name}' have points that are not there")
-    return Contents(path, f"mesh ({kind})", arrays, unused, by_type, flat)
 
 
-def _arrays(points: Any, fields: Any) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Points and fields on them, and reasons why other fields cannot be used."""
-    points = np.asarray(points, np.float64)
+def _by_meshio(meshio: Any, path: Path, kind: str) -> Mesh:
+    with _folder_of(path):
+        found = meshio.read(path, file_format=kind)
+    cells = [(block.type, block.data) for block in found.cells]
+    return Mesh(found.points, cells, found.point_data or {}, found.cell_data or {}, {})
+
+
+def contents_of(path: Path, kind: str, mesh: Mesh) -> Contents:
+    """Contents of a file from its mesh.
+
+    Raises
+    ------
+    DataError
+        The mesh makes no sense.
+    """
+    points = np.asarray(mesh.points, np.float64)
     if points.ndim != 2 or not points.size:
         raise DataError("it has no points")
-    arrays, unused = {POINTS: _in_fewest_dimensions(points)}, {}
-    for name, field in fields.items():
+    arrays, unused = {POINTS: _in_fewest_dimensions(points)}, dict(mesh.unused)
+    for name, field in mesh.fields.items():
         if name == POINTS:
             unused[f"{name} (a field)"] = "its name is that of the mesh's points"
+        elif name == vtk_lists.GHOSTS:
+            unused[name] = "it marks what belongs to another piece, and is no field"
         elif name.startswith("gmsh:"):
             unused[name] = "it is what gmsh numbers points by, no field"
         elif why := numeric(field):
             unused[name] = why
         else:
             arrays[name] = np.asarray(field)
-    return arrays, unused
+    if mesh.times is not None:
+        arrays["time"] = mesh.times
+    cells, order = _by_type(mesh.cells)
+    for name, members in cells.items():
+        if members.size and not (members.min() >= 0 and members.max() < len(points)):
+            raise DataError(f"cells of type '{name}' have points that are not there")
+    on_cells: dict[str, Array] = {}
+    axis = int(mesh.times is not None)
+    for name, parts in mesh.on_cells.items():
+        every = [np.asarray(part) for part in parts]
+        if why := next((w for w in map(numeric, every) if w), None):
+            unused[name] = why
+            continue
+        field = np.concatenate(every, axis=axis)
+        if field.shape[axis] != len(order):
+            raise DataError(f"'{name}' is not on all cells")
+        on_cells[name] = field.take(order, axis)
+        where = "it is on cells; --cells takes these for points"
+        unused[f"{name} (on cells)" if name in arrays else name] = where
+    flat = points.shape[1] - arrays[POINTS].shape[1]
+    return Contents(path, kind, arrays, unused, cells, on_cells, axis == 1, flat=flat)
 
 
-def _in_fewest_dimensions(points: NDArray[Any]) -> NDArray[Any]:
+def _in_fewest_dimensions(points: Array) -> Array:
     d = points.shape[1]
     while d > 1 and not points[:, d - 1].any():
         d -= 1
     return np.ascontiguousarray(points[:, :d])
 
 
-def _by_type(cells: Any) -> dict[str, NDArray[Any]]:
-    """Join blocks of cells of one type."""
-    blocks: dict[str, list[NDArray[Any]]] = {}
-    for block in cells:
-        name, members = block if isinstance(block, tuple) else (block.type, block.data)
+def _by_type(blocks: Sequence[tuple[str, Any]]) -> tuple[dict[str, Array], Array]:
+    """Join blocks of cells of one type, and the number of each cell in the blocks."""
+    parts: dict[str, list[Array]] = {}
+    numbers: dict[str, list[Array]] = {}
+    start = 0
+    for name, members in blocks:
         if isinstance(members, np.ndarray) and members.ndim == 2:
-            blocks.setdefault(name, []).append(members)
-    return {name: np.concatenate(parts) for name, parts in blocks.items()}
+            sizes = {members.shape[1]: (members, np.arange(len(members)))}
+        elif name.startswith("polygon"):
+            lengths = np.array([len(cell) for cell in members])
+            sizes = {
+                int(n): (np.array([members[k] for k in np.flatnonzero(lengths == n)]),
+                         np.flatnonzero(lengths == n))
+                for n in np.unique(lengths)
+            }  # fmt: skip
+        else:
+            raise DataError(f"it has cells of type '{name}'; {_WRITE_VTU}")
+        for n, (rows, places) in sizes.items():
+            full = f"polygon{n}" if name.startswith("polygon") else name
+            parts.setdefault(full, []).append(rows)
+            numbers.setdefault(full, []).append(start + places)
+        start += len(members)
+    order = [np.zeros(0, np.int64), *(np.concatenate(n) for n in numbers.values())]
+    return {name: np.concatenate(rows) for name, rows in parts.items()}, np.concatenate(order)
 
 
 def _explained(kind: str, path: Path, error: BaseException) -> str:
@@ -187,6 +246,8 @@ def _folder_of(path: Path) -> Iterator[None]:
 
 def size_of(path: Path) -> int:
     """Bytes of a file, and of the files that it names."""
+    if FORMATS[path.suffix.lower()] in ("pvd", "pvtu"):
+        return vtk_lists.size_of(path)
     size = limits.size_of(path)
     if FORMATS[path.suffix.lower()] == "xdmf":
         with contextlib.suppress(ElementTree.ParseError, DataError):
@@ -239,7 +300,7 @@ def _check_links(path: Path) -> None:
             raise DataError(f"'{file.name}:{place}': {why or CLAIM}")
 
 
-def _series(meshio: Any, path: Path) -> Any:
+def _series(meshio: Any, path: Path) -> Mesh | None:
     """Fields at several times, or None if the file has a single mesh."""
     try:
         with _folder_of(path), meshio.xdmf.TimeSeriesReader(path) as reader:
@@ -249,9 +310,7 @@ def _series(meshio: Any, path: Path) -> Any:
             steps = [reader.read_data(k) for k in range(reader.num_steps)]
     except (meshio.ReadError, KeyError, IndexError, AssertionError):
         return None
-    names = set.intersection(*(set(fields) for _, fields, _ in steps))
-    fields = {name: np.stack([of_step[name] for _, of_step, _ in steps]) for name in sorted(names)}
-    fields["time"] = np.array([time for time, _, _ in steps], np.float64)
-    left = {name for _, of_step, _ in steps for name in of_step} - names
-    on_cells = sorted({name for *_, of_cells in steps for name in of_cells})
-    return points, cells, fields, on_cells, dict.fromkeys(sorted(left), "it is not at every time")
+    blocks = [(block.type, block.data) for block in cells]
+    every = [Mesh(points, blocks, fields, on_cells, {}) for _, fields, on_cells in steps]
+    made: Mesh = vtk_lists.in_time([time for time, *_ in steps], every, Mesh)
+    return made

@@ -7,7 +7,7 @@ import stat
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,26 @@ def contents(path: Path) -> Contents:
     return Contents(
         path, "NumPy .npz", {n: a for n, a in arrays.items() if n not in unused}, unused
     )
+
+
+def one_array(path: Path) -> Contents:
+    """The array of a file ``.npy``, under the name of the file without its suffix.
+
+    Raises
+    ------
+    NpzError
+    """
+    try:
+        with open(path, "rb", opener=_open_regular) as file:
+            size = os.fstat(file.fileno()).st_size
+            array = _read_array(file, size)
+    except NpzError as error:
+        raise NpzError(f"{path}: cannot be read ({error})") from error
+    except Exception as error:
+        raise NpzError(f"{path}: cannot be read ({_reason(error)})") from error
+    why = numeric(array)
+    arrays, unused = ({}, {path.stem: why}) if why else ({path.stem: array}, {})
+    return Contents(path, "NumPy .npy", arrays, unused)
 
 
 def read(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:
@@ -118,14 +138,19 @@ def _checked(
     if not budget.take(member.file_size):  # members may share their bytes
         raise NpzError(CLAIM)
     with archive.open(member) as stream:
-        shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
-        if dtype.hasobject:
-            raise NpzError("it holds Python objects, which are never loaded")
-        size = math.prod(shape) * dtype.itemsize
-        if min(shape, default=0) < 0 or stream.tell() + size != member.file_size:
-            raise NpzError("its size is not that of its header")
-    with archive.open(member) as stream:
-        array: Array = np.lib.format.read_array(stream, allow_pickle=False)
+        return _read_array(stream, member.file_size)
+
+
+def _read_array(stream: IO[bytes], n_bytes: int) -> Array:
+    """Array of a stream of so many bytes, in the form of NumPy."""
+    shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
+    if dtype.hasobject:
+        raise NpzError("it holds Python objects, which are never loaded")
+    size = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or stream.tell() + size != n_bytes:
+        raise NpzError("its size is not that of its header")
+    stream.seek(0)
+    array: Array = np.lib.format.read_array(stream, allow_pickle=False)
     return array
 
 

@@ -121,14 +121,13 @@ def _contents(path: Path, files: list[int]) -> Contents:
     if "error" in found:
         raise DataError(found["error"])
     large = iter(files[:-1])
-    groups: dict[str, dict[str, NDArray[Any]]] = {"arrays": {}, "cells": {}}
+    groups: dict[str, Any] = {}
     for group, name, dtype, shape, reverse, place in found["described"]:
         size = (np.dtype(dtype), shape[::-1] if reverse else shape)
         array = _whole(next(large), *size) if place is None else _part(files[-1], place, *size)
-        groups[group][name] = array.T if reverse else array
-    return Contents(
-        path, found["kind"], groups["arrays"], found["unused"], groups["cells"], found["flat"]
-    )
+        groups.setdefault(group, {})[name] = array.T if reverse else array
+    groups.setdefault("arrays", {})
+    return Contents(path, **groups, **found["facts"])
 
 
 def _part(file: int, at: int, dtype: np.dtype[Any], shape: list[int]) -> NDArray[Any]:

@@ -41,6 +41,10 @@ WAITING = 10
 FILE, ENDED = b"f", b"e"
 """Messages that precede a file descriptor, and the status of a process."""
 
+_GROUPS = ("arrays", "cells", "on_cells")
+FACTS = ("kind", "unused", "flat", "series", "notes")
+"""Attributes of contents that are no arrays."""
+
 _HEADER = 16
 """Bytes for position and length of the description, at the start of the last file passed."""
 
@@ -117,7 +121,7 @@ def _answer(answers: socket.socket, request: dict[str, Any]) -> None:
         _limit(size)
         library.allocate = _allocate
         found = importlib.import_module(request["reader"]).contents(path)
-        every = [*found.arrays.values(), *found.cells.values()]
+        every = [*found.arrays.values(), *found.cells.values(), *found.on_cells.values()]
         if not Budget(size).take(sum(array.nbytes for array in every)):
             raise DataError(f"{path}: cannot be read as {found.kind} ({CLAIM})")
         _hand_over(answers, found)
@@ -156,8 +160,8 @@ def _lower(what: int, limit: int) -> None:
 def _hand_over(answers: socket.socket, found: Contents) -> None:
     memory, at = _memory(), _HEADER
     described = []
-    for group, arrays in (("arrays", found.arrays), ("cells", found.cells)):
-        for name, array in arrays.items():
+    for group in _GROUPS:
+        for name, array in getattr(found, group).items():
             reverse = array.flags.f_contiguous and not array.flags.c_contiguous
             about = [group, name, array.dtype.str, array.shape, reverse]
             if array.nbytes >= LARGE:
@@ -171,8 +175,8 @@ def _hand_over(answers: socket.socket, found: Contents) -> None:
             else:
                 described.append([*about, at])
                 at += _write(memory, array.T if reverse else array, at)
-    others = {"kind": found.kind, "unused": dict(found.unused), "flat": found.flat}
-    _describe(answers, memory, at, {**others, "described": described})
+    facts = {name: getattr(found, name) for name in FACTS}
+    _describe(answers, memory, at, {"facts": facts, "described": described})
 
 
 _shared: dict[int, int] = {}

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""Arrays of a NetCDF file of any version, by netCDF4."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnograd.data.contents import Contents, DataError, numeric, reason
+from gnograd.data.readers.library import CLAIM, Budget, library
+
+LIBRARIES = ("netCDF4",)
+
+
+def contents(path: Path) -> Contents:
+    """All variables, as ``group/variable``, in the units that the file says.
+
+    Scales and offsets are applied. Missing values are NaN.
+
+    Raises
+    ------
+    DataError
+    """
+    netcdf = library("netCDF4", path)
+    arrays: dict[str, NDArray[Any]] = {}
+    unused: dict[str, str] = {}
+    notes: dict[str, str] = {}
+    budget = Budget(path.stat().st_size)
+
+    def visit(group: Any, before: str, depth: int) -> None:
+        for name, variable in group.variables.items():
+            full = before + name
+            if not isinstance(variable.dtype, np.dtype):
+                unused[full] = (
+                    "it is text" if variable.dtype is str else "it is no array of numbers"
+                )
+            elif why := numeric(np.empty(0, variable.dtype)):
+                unused[full] = why
+            elif not budget.take(8 * int(np.prod(variable.shape, dtype=np.int64))):
+                unused[full] = CLAIM
+            else:
+                found = variable[...]
+                if np.ma.is_masked(found):
+                    found = found.astype(np.result_type(found.dtype, np.float32)).filled(np.nan)
+                arrays[full] = np.asarray(found)
+                unit = str(getattr(variable, "units", ""))
+                notes[full] = "; ".join(filter(None, (", ".join(variable.dimensions), unit)))
+        for name, inner in group.groups.items():
+            if depth < 16:
+                visit(inner, f"{before}{name}/", depth + 1)
+
+    try:
+        with netcdf.Dataset(path, "r") as file:
+            visit(file, "", 0)
+    except Exception as error:
+        raise DataError(f"{path}: cannot be read as NetCDF ({reason(error)})") from error
+    return Contents(path, "NetCDF", arrays, unused, notes=notes)
