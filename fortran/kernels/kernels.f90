@@ -5,6 +5,9 @@ module gnograd_kernels
   use gnograd_kernels_aggregation, only: agg_weighted_forward, agg_weighted_vjp, &
     & agg_weighted_jvp, agg_weighted_hvp, agg_simple_forward, agg_simple_vjp, agg_simple_jvp, &
     & agg_simple_hvp, agg_concat_forward, agg_concat_vjp, agg_concat_jvp, agg_concat_hvp
+  use gnograd_kernels_dense, only: attention_forward, attention_vjp, attention_jvp, &
+    & attention_hvp, attention_pool_forward, attention_pool_vjp, attention_pool_jvp, &
+    & attention_pool_hvp
   use gnograd_kernels_dimenet, only: agg_edge_to_edge_forward, agg_edge_to_edge_vjp, &
     & agg_edge_to_edge_jvp, agg_edge_to_edge_hvp
   use gnograd_kernels_edge_mlp, only: edge_mlp_forward, edge_mlp_vjp, edge_mlp_jvp, edge_mlp_hvp

@@ -12,6 +12,7 @@ from faces import inner, like
 from reference import (
     aggregation,
     attention,
+    dense,
     derivatives,
     dimenet,
     edge_mlp,
@@ -42,6 +43,8 @@ ON_GRAPHS = {
 }
 ORACLES = {
     "gno_kernel": gno.gno_kernel,
+    "attention": dense.attention,
+    "attention_pool": dense.attention_pool,
     "selected_attention": lambda *x, **s: nsa.selected_attention(*x, **s)[0],
     "compressed_attention": nsa.compressed_attention,
     "window_attention": lambda *x, **s: nsa.window_attention(*x, **s)[0],

@@ -48,6 +48,7 @@ DOMAIN = {
 booleans, need no line."""
 STYLES = {(name, "w"): "positive" for name in ("agg_weighted", "agg_concat", "agg_relational")}
 STYLES |= {("selected_attention", "slot_gate"): "positive", ("radial_basis", "x"): "unit"}
+STYLES |= {(name, "temperature"): "positive" for name in ("attention", "attention_pool")}
 MANY = 10**6
 """A size beyond all others here."""
 FACES = {
