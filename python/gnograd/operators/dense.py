@@ -78,7 +78,7 @@ def attention(
     forward, ``2 N (3 Dk + 2 Dv)`` in `vjp`, which computes the scores again. No array of queries
     times keys. Few queries with many keys (up to 128, more than 512) are repeated for stretches of
     the keys, few keys with many queries in `vjp` and `hvp` for stretches of the queries, so that
-    there is work for all threads; that takes memory of up to ``32 + n_sequences`` times their own.
+    there is work for all threads: at most 32 times 128 tokens more than there are.
 
     Temporary memory besides: a number a query and head in `vjp` (two with a temperature), and with
     more than 128 keys ``Tq Hq Dv`` numbers in `jvp` and twice that in `hvp`.
