@@ -34,6 +34,7 @@ module gnograd
   use gnograd_autodiff_moments, only: offset_moments
   use gnograd_autodiff_nsa, only: selected_attention, compressed_attention, window_attention, &
     & compress
+  use gnograd_autodiff_dense, only: attention, attention_pool
   use gnograd_autodiff_dimenet, only: agg_edge_to_edge, radial_basis
   use gnograd_autodiff_optimizer, only: optimizer_type, adam_type, adamw_type, sgd_type
   use gnograd_core_random, only: random_type

@@ -22,6 +22,10 @@ def normal(*shapes, seed=0):
     return [rng.normal(size=shape) for shape in shapes]
 
 
+def positive(*shapes):
+    return [np.exp(0.3 * x) for x in normal(*shapes, seed=1)]
+
+
 def gno_inputs(weighted=True):
     shapes = (5, 3), (8, 2), (2, 4), (4,), (4, 3, 2), (3, 2), (8,)
     return normal(*shapes[: 7 if weighted else 6])
@@ -81,6 +85,14 @@ def calls():
         "agg_edge_to_edge": (
             normal((8, 3), (8, 6), (8, 4), (10, 2)),
             dict(n_spherical=3, n_radial=2),
+        ),
+        "attention": (
+            (*normal((6, 2, 3), (7, 1, 3), (7, 1, 2), (7, 1)), *positive((6, 2))),
+            dict(cu_q=OFFSETS[0], cu_k=OFFSETS[1]),
+        ),
+        "attention_pool": (
+            (*normal((6, 2, 3), (7, 1, 3), (6, 2, 2), (7, 1)), *positive((1, 2))),
+            dict(scale=0.7),
         ),
         "selected_attention": (
             normal((6, 2, 3), (7, 1, 3), (7, 1, 2)),

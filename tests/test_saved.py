@@ -72,6 +72,8 @@ def test_what_is_called_unread_is_not_read_and_all_else_is(name, backend, dtype)
     def get(array):
         return array.get() if there else array
 
+    if there and f"{name}_vjp_{TYPES[backend, dtype]}" not in cuda.library().faces:
+        pytest.skip("there is no kernel for this type")
     op = with_all_saved(getattr(gg, name))
     inputs, given = calls.call_of(name, calls.graph())
     arrays = tuple(put(np.ascontiguousarray(x).astype(kind)) for x in inputs)

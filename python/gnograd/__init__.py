@@ -15,6 +15,7 @@ from gnograd.neighbors.periodic import NeighborList, neighbor_list
 from gnograd.neighbors.search import Neighbors, knn, neighbors
 from gnograd.operators.aggregation import agg_concat, agg_simple, agg_weighted
 from gnograd.operators.attention import edge_softmax, mha_gat, mha_gat_v2, mha_simple
+from gnograd.operators.dense import attention, attention_pool
 from gnograd.operators.dimenet import agg_edge_to_edge, radial_basis
 from gnograd.operators.edge_mlp import edge_mlp, edge_mlp_pack
 from gnograd.operators.edge_updates import update_edges
@@ -71,6 +72,8 @@ __all__ = [
     "agg_relational",
     "agg_simple",
     "agg_weighted",
+    "attention",
+    "attention_pool",
     "compress",
     "compressed_attention",
     "compressed_offsets",

@@ -24,6 +24,7 @@ program main
   use test_edge_softmax, only: edge_softmax_tests
   use test_moments, only: moments_tests
   use test_gno_deep, only: gno_deep_tests
+  use test_dense, only: dense_tests
   use test_nsa, only: nsa_tests
   use test_traps, only: traps_tests
   implicit none
@@ -65,6 +66,7 @@ program main
     & n_failed)
   if (wanted("dimenet")) call run_suite("dimenet", dimenet_tests(), trim(only_test), n_run, &
     & n_failed)
+  if (wanted("dense")) call run_suite("dense", dense_tests(), trim(only_test), n_run, n_failed)
   if (wanted("nsa")) call run_suite("nsa", nsa_tests(), trim(only_test), n_run, n_failed)
   if (wanted("edge_softmax")) call run_suite("edge_softmax", edge_softmax_tests(), &
     & trim(only_test), n_run, n_failed)

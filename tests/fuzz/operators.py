@@ -48,6 +48,7 @@ DOMAIN = {
 booleans, need no line."""
 STYLES = {(name, "w"): "positive" for name in ("agg_weighted", "agg_concat", "agg_relational")}
 STYLES |= {("selected_attention", "slot_gate"): "positive", ("radial_basis", "x"): "unit"}
+STYLES |= {(name, "temperature"): "positive" for name in ("attention", "attention_pool")}
 MANY = 10**6
 """A size beyond all others here."""
 FACES = {
@@ -129,6 +130,8 @@ def make(trial, name, style="normal", forced=(), dense=False):
     for word in (w for spec in specs.values() for dim in dims(spec) for w in _words(dim)):
         # what no array tells is 0
         sizes.setdefault(word, trial.pick(*small) if word in told else 0)
+    if "temperature" in present:
+        sizes["Tt"] = trial.pick(1, sizes["Tq"])
     if name in SEEN:
         seen = [size for label, size in SEEN[name].items() if label in present]
         if name == "edge_mlp" and static["residual"]:
@@ -138,7 +141,9 @@ def make(trial, name, style="normal", forced=(), dense=False):
     ghost = not dense and trial.chance(0.1) and make_ghost(trial, signature, sizes, known)
     inputs = {}
     for label, spec in signature.inputs.items():
-        own = STYLES.get((name, label), style) if style != "wild" or label == "slot_gate" else style
+        own = style
+        if style != "wild" or label in ("slot_gate", "temperature"):
+            own = STYLES.get((name, label), style)
         shape = shapes.shape_of(spec, sizes) if label in present else None
         inputs[label] = None if shape is None else numbers(trial, shape, own)
     if "block_index" in static:

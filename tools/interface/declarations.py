@@ -34,8 +34,8 @@ C_NAMES = {
     "De": "n_edge_features", "Dk": "d_k", "Do": "n_own_features", "Ds": "n_src_features",
     "Dv": "d_v", "F_d": "f_d", "F_e": "f_e", "F_in": "f_in", "F_out": "f_out", "F_s": "f_s",
     "H": "n_hidden", "Hk": "n_heads", "Hq": "n_query_heads", "T": "n_tokens", "Tc": "n_compressed",
-    "Tk": "n_keys", "Tq": "n_queries", "n": "n_slots", "n_blocks": "n_slots",
-    "num_heads": "n_heads",
+    "Tk": "n_keys", "Tq": "n_queries", "Tt": "n_temperatures", "n": "n_slots",
+    "n_blocks": "n_slots", "num_heads": "n_heads",
 }  # fmt: skip
 """Sizes by other names than in Python: C and Fortran use words, the latter without upper case."""
 

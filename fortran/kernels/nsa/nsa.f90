@@ -7,7 +7,7 @@ module gnograd_kernels_nsa
   use gnograd_kernels_nsa_pattern, only: pattern_type, duplicates_ignore, duplicates_count
   implicit none
   private
-  public :: selected_pattern, compressed_pattern, window_pattern, get_sequences
+  public :: selected_pattern, compressed_pattern, window_pattern, dense_pattern, get_sequences
 
   !> Largest head dimension and block
   integer(int64), parameter :: max_features = 256, max_block = 256
@@ -121,6 +121,25 @@ contains
       call finish(pattern, name, n_queries, n_keys, error, cu_q, cu_k, reach)
     end if
   end subroutine window_pattern
+
+  !> Every query sees all keys of its sequence. Blocks are no longer than the longest of these.
+  subroutine dense_pattern(pattern, name, n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, &
+      & cu_q, cu_k, error)
+    type(pattern_type), intent(out) :: pattern
+    character(len=*), intent(in) :: name
+    integer(int64), intent(in) :: n_queries, n_keys, n_query_heads, n_heads, d_k, d_v
+    !> First query and key of every sequence, and the end; absent: one sequence
+    integer(int64), intent(in), optional, contiguous :: cu_q(:), cu_k(:)
+    type(error_type), allocatable, intent(out) :: error
+    integer(int64) :: longest
+
+    call start(pattern, name, n_query_heads, n_heads, d_k, d_v, error)
+    if (allocated(error)) return
+    longest = n_keys
+    if (present(cu_k)) longest = maxval(cu_k(2:) - cu_k(:size(cu_k) - 1))
+    pattern%block = int(max(1_int64, min(longest, int(dense_block, int64))))
+    call finish(pattern, name, n_queries, n_keys, error, cu_q, cu_k)
+  end subroutine dense_pattern
 
   !> Heads and head dimensions.
   subroutine start(pattern, name, n_query_heads, n_heads, d_k, d_v, error)

@@ -36,6 +36,8 @@ from gnograd.torch.neuralop import (
 from gnograd.torch.patching import patch_neuraloperator
 from gnograd.torch.rgcn import RGCNConv
 from gnograd.torch.sage import SAGEConv
+from gnograd.torch.scaled_dot_product import scaled_dot_product_attention
+from gnograd.torch.slice_attention import SliceAttention
 from gnograd.torch.weighting import dispatch_weighting_fn
 
 __all__ = [
@@ -67,6 +69,7 @@ __all__ = [
     "NeighborSearch",
     "RGCNConv",
     "SAGEConv",
+    "SliceAttention",
     "SinusoidalEmbedding",
     "TransformerConv",
     "WeightedAggregation",
@@ -81,6 +84,7 @@ __all__ = [
     "neighbor_search",
     "neighborhood_moments",
     "patch_neuraloperator",
+    "scaled_dot_product_attention",
     "torch_operator",
     "with_self_loops",
     *functional.__all__,

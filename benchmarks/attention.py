@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""Dense attention over points, beside PyTorch's: slices, few queries, few keys, many of both.
+
+A case is a forward pass or a training step (forward, and backward to all inputs) in float32. Values
+and gradients are compared before anything is timed; contestants take turns, so that what disturbs
+one disturbs all, and a time is the median of runs. The contestants:
+
+gnograd       attention and attention_pool, or scaled_dot_product_attention
+PyTorch       Transolver's slice attention written plainly; torch's scaled_dot_product_attention
+compiled      the same through torch.compile
+products      the products of the plain formula at the rate of a large sgemm (a bound, not a run)
+
+    python benchmarks/attention.py [--cases slices latents anchors dense] [--points 50000]
+                                   [--runs 5] [--threads 1] [--clock processor] [--json FILE]
+
+Needs PyTorch; compiling needs a C++ compiler.
+"""
+
+import argparse
+from collections.abc import Callable
+
+import torch
+from results import CLOCKS, Results, add_clock, add_option
+from torch.nn import functional
+
+import gnograd as gg
+import gnograd.torch as gt
+
+HEADS, WIDTH, SLICES = 8, 32, 64
+Step = Callable[..., torch.Tensor]
+
+
+def plain_slices(x, content, keys, temperature, project):
+    """Slice attention with an array of points times slices."""
+    w = functional.softmax(torch.einsum("nhd,sd->nhs", x, keys) / temperature, dim=-1)
+    tokens = torch.einsum("nhs,nhd->hsd", w / (w.sum(0) + 1e-2), content)
+    q, k, v = (tokens @ project).chunk(3, -1)
+    tokens = functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
+    return torch.einsum("nhs,hsd->nhd", w, tokens)
+
+
+def our_slices(x, content, keys, temperature, project):
+    """Slice attention of `SliceAttention`, without its projections."""
+    keys, temperature = keys[:, None].expand(-1, HEADS, -1), temperature.t()
+    content = torch.cat([content, content.new_ones(*content.shape[:2], 1)], dim=-1)
+    pooled = gt.attention_pool(x, keys, content, None, temperature, scale=1.0)
+    tokens = pooled[..., :-1] / (pooled[..., -1:] + 1e-2)
+    q, k, v = (tokens @ project).chunk(3, -1)
+    return gt.attention(x, keys, gt.attention(q, k, v), None, temperature, scale=1.0)
+
+
+def slices(n: int) -> tuple[tuple[torch.Tensor, ...], dict[str, Step], float]:
+    """Inputs, contestants, and operations of the plain formula's products forward."""
+    points = [torch.randn(n, HEADS, WIDTH) for _ in range(2)]
+    more = (
+        torch.randn(SLICES, WIDTH),
+        torch.full((HEADS, 1), 0.5),
+        torch.randn(WIDTH, 3 * WIDTH) / 6,
+    )
+    found = {"gnograd": our_slices, "PyTorch": plain_slices}
+    return (*points, *more), found, 6.0 * n * HEADS * WIDTH * SLICES
+
+
+def scaled(n_q: int, n_k: int) -> tuple[tuple[torch.Tensor, ...], dict[str, Step], float]:
+    """The same for attention of n_q points to n_k."""
+    arrays = [torch.randn(1, HEADS, n, WIDTH) for n in (n_q, n_k, n_k)]
+    found: dict[str, Step] = {
+        "gnograd": gt.scaled_dot_product_attention,
+        "PyTorch": functional.scaled_dot_product_attention,
+    }
+    return tuple(arrays), found, 4.0 * n_q * n_k * HEADS * WIDTH
+
+
+CASES = {
+    "slices": slices,
+    "latents": lambda n: scaled(SLICES, n),
+    "anchors": lambda n: scaled(n, SLICES),
+    "dense": lambda n: scaled(max(n // 16, 1), max(n // 16, 1)),
+}
+
+
+def training(step: Step, inputs: tuple[torch.Tensor, ...], c: torch.Tensor) -> Callable:
+    inputs = tuple(x.clone().requires_grad_() for x in inputs)
+    return lambda: torch.autograd.grad(step(*inputs), inputs, c)
+
+
+def forward(step: Step, inputs: tuple[torch.Tensor, ...]) -> Callable:
+    def call() -> torch.Tensor:
+        with torch.no_grad():
+            return step(*inputs)
+
+    return call
+
+
+def sgemm_rate(seconds: Callable[[], float]) -> float:
+    """Operations of a large product in a second."""
+    a, b = torch.randn(20_000, 256), torch.randn(256, 256)
+    times = []
+    for _ in range(5):
+        start = seconds()
+        a @ b
+        times.append(seconds() - start)
+    return 2.0 * a.numel() * b.shape[1] / min(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--points", type=int, default=50_000)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    add_clock(parser)
+    add_option(parser)
+    given = parser.parse_args()
+    torch.manual_seed(0)
+    torch.set_num_threads(given.threads)
+    gg.set_num_threads(given.threads)
+    seconds = CLOCKS[given.clock]
+    results = Results(given.json, share_of="sgemm")
+    for name in given.cases:
+        inputs, steps, operations = CASES[name](given.points)
+        steps["compiled"] = torch.compile(steps["PyTorch"])
+        out = steps["PyTorch"](*inputs)
+        c = torch.randn_like(out)
+        for face, factor in ("forward", 1), ("training", 3):
+            calls = {
+                who: forward(step, inputs) if factor == 1 else training(step, inputs, c)
+                for who, step in steps.items()
+            }
+            check(calls)
+            times: dict[str, list[float]] = {who: [] for who in (*calls, "products")}
+            for _ in range(given.runs):
+                for who, call in calls.items():
+                    start = seconds()
+                    call()
+                    times[who].append(seconds() - start)
+                times["products"].append(factor * operations / sgemm_rate(seconds))
+            middle = {who: sorted(t)[len(t) // 2] for who, t in times.items()}
+            print(f"{name}, {face}:", *(f"{who} {1e3 * t:.1f} ms" for who, t in middle.items()))
+            for who, t in middle.items():
+                if who == "products":
+                    continue
+                results.add(
+                    name, face, who, threads=given.threads, seconds=t,
+                    ratio=t / middle["gnograd"], share=middle["products"] / t,
+                )  # fmt: skip
+
+
+def check(calls: dict[str, Callable]) -> None:
+    def flat(found: torch.Tensor | tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        return found if isinstance(found, tuple) else (found,)
+
+    ours, *others = (flat(call()) for call in calls.values())
+    for other in others:
+        for a, b in zip(ours, other, strict=True):
+            assert (a - b).norm() <= 1e-4 * b.norm()
+
+
+if __name__ == "__main__":
+    main()

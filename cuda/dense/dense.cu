@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: MIT
+// Dense attention and its adjoint by the values:
+//
+//     x_ts = (scale q_t . k_s + b_s)/temperature_t,  w = softmax over s of x
+//     attention: out_t = sum over s of w_ts v_s      attention_pool: pooled_s = sum of w_ts c_t
+//
+// Both are passes of nsa/nsa_passes.cuh, over all keys of a sequence: the value of attention_pool
+// is attention's gradient to v for the cotangent c, and its gradient to c is attention's value. A
+// bias and temperatures make queries and keys of their own, with a feature more, in the workspace:
+//
+//     q' = (scale a q, a),  k' = (k, b),  a = 1/temperature:  x = q' . k'
+//
+// With y the gradient to q', grad q = scale a y, and that to a is scale q . y plus the last of y.
+#include "device/call.cuh"
+#include "device/sums.cuh"
+#include "gnograd_cuda.h"
+#include "nsa/nsa_passes.cuh"
+
+namespace gnograd {
+namespace {
+
+template <class T>
+struct DenseInputs {
+  const T *q, *k, *v, *bias, *temperature;
+};
+template <class T>
+struct DenseGradients {
+  T *q, *k, *v, *bias, *temperature;
+};
+
+struct DenseSizes {
+  int64_t n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, n_temperatures, n_sequences;
+  const int64_t *cu_q, *cu_k;
+  double scale;
+
+  int64_t n_rows() const { return n_queries * n_query_heads; }
+  int64_t key_rows() const { return n_keys * n_heads; }
+};
+
+// Inverse temperature of a row, 1 where there is none, and its tangent.
+template <class T>
+struct Rates {
+  const T *temperature, *tangent;  // [n_temperatures, n_query_heads], or null
+  int64_t n;                       // numbers of them
+
+  __device__ T rate(int64_t row) const { return temperature ? T(1) / temperature[row % n] : T(1); }
+  __device__ T slope(int64_t row) const {
+    if (!temperature || !tangent) return T(0);
+    const T a = rate(row);
+    return -a * a * tangent[row % n];
+  }
+};
+
+// Thread: a number of q' or of its tangent. Reads and writes 8 to 16 bytes; bound by memory.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    dense_make_queries(int64_t n_rows, int d_k, int d, bool biased, T scale, Rates<T> rates,
+                       const T* __restrict__ q, const T* __restrict__ t_q, bool tangent,
+                       T* __restrict__ out) {
+  const auto [row, column] = divided(thread_number(), d);
+  if (row >= n_rows) return;
+  const T a = rates.rate(row), da = rates.slope(row);
+  const int64_t at = row * d_k + column;
+  T x = 0;
+  if (column < d_k) {
+    if (!tangent) x = scale * a * q[at];
+    else x = scale * ((t_q ? a * t_q[at] : T(0)) + (da != T(0) ? da * q[at] : T(0)));
+  } else if (column == d_k && biased) {
+    x = tangent ? da : a;
+  }
+  out[thread_number()] = x;
+}
+
+// Thread: a number of k' or of its tangent. Where there are tangents, a bias of -infinity is far
+// below all others instead: 0 times it is 0. Bound by memory.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    dense_make_keys(int64_t n_rows, int d_k, int d, const T* __restrict__ k,
+                    const T* __restrict__ bias, T lowest, T* __restrict__ out) {
+  const auto [row, column] = divided(thread_number(), d);
+  if (row >= n_rows) return;
+  T x = 0;
+  if (column < d_k) {
+    if (k) x = k[row * d_k + column];
+  } else if (column == d_k && bias) {
+    x = bias[row] < lowest ? lowest : bias[row];
+  }
+  out[thread_number()] = x;
+}
+
+// Thread: a number of grad q, from those of q', y, or of its tangent, from those of y as well.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    dense_query_gradient(int64_t n_rows, int d_k, int d, T scale, Rates<T> rates,
+                         const T* __restrict__ y, const T* __restrict__ dy,
+                         T* __restrict__ grad) {
+  const auto [row, column] = divided(thread_number(), d_k);
+  if (row >= n_rows) return;
+  const int64_t at = row * d + column;
+  T x = rates.rate(row) * (dy ? dy[at] : y[at]);
+  if (dy && rates.temperature) x += rates.slope(row) * y[at];
+  grad[thread_number()] = scale * x;
+}
+
+// Thread: gradient to the temperature of a row, or its tangent; reads one or two rows, one number
+// after the other: bound by latency, with few bytes.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    dense_temperature_gradient(int64_t n_rows, int d_k, int d, bool biased, T scale, Rates<T> rates,
+                               const T* __restrict__ q, const T* __restrict__ t_q,
+                               const T* __restrict__ y, const T* __restrict__ dy,
+                               T* __restrict__ grad) {
+  const int64_t row = thread_number();
+  if (row >= n_rows) return;
+  T first = 0, second = 0;
+  for (int i = 0; i < d_k; ++i) {
+    const T of_q = q[row * d_k + i];
+    first += of_q * y[row * d + i];
+    if (!dy) continue;
+    second += of_q * dy[row * d + i];
+    if (t_q) second += t_q[row * d_k + i] * y[row * d + i];
+  }
+  first *= scale;
+  second *= scale;
+  if (biased) {
+    first += y[row * d + d_k];
+    if (dy) second += dy[row * d + d_k];
+  }
+  const T a = rates.rate(row), da = rates.slope(row);
+  grad[row] = dy ? -a * (T(2) * da * first + a * second) : -a * a * first;
+}
+
+// Thread: a number of grad k or, in the last column, of the gradient to a bias, from those of k'.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    dense_key_gradient(int64_t n_rows, int d_k, int d, const T* __restrict__ y,
+                       T* __restrict__ grad_k, T* __restrict__ grad_bias) {
+  const auto [row, column] = divided(thread_number(), d_k + 1);
+  if (row >= n_rows) return;
+  const T x = y[row * d + column];
+  if (column < d_k) {
+    if (grad_k) grad_k[row * d_k + column] = x;
+  } else if (grad_bias) {
+    grad_bias[row] = x;
+  }
+}
+
+// Thread: a number; bound by memory.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    dense_add(int64_t n, const T* __restrict__ more, T* __restrict__ x) {
+  const int64_t i = thread_number();
+  if (i < n) x[i] += more[i];
+}
+
+// One face: the arrays that it works on, and its passes, in their order.
+template <class T>
+class DensePass {
+  const DenseSizes& s;
+  Call& call;
+  DenseInputs<T> in, t;
+  bool biased, heated, second;
+  int64_t d;  // features of q' and k'
+  T *q = nullptr, *k = nullptr, *t_q = nullptr, *t_k = nullptr;
+
+  bool made() const { return biased || heated; }
+  bool runs() const { return call.workspace.sufficient(); }
+  Rates<T> rates() const {
+    return {heated ? in.temperature : nullptr, t.temperature, s.n_temperatures * s.n_query_heads};
+  }
+  NsaInputs<T> inputs(const T* v) const { return {q ? q : in.q, k ? k : in.k, v, nullptr}; }
+  NsaInputs<T> tangents(const T* v) const {
+    return {q ? t_q : t.q, k ? t_k : t.k, v, nullptr};
+  }
+  SparseAttention<T> attend() const {
+    const Pattern p = make_pattern(s.n_queries, s.n_keys, s.n_query_heads, s.n_heads,
+                                   s.n_sequences, s.cu_q, s.cu_k, false, 0);
+    return {{p, d, s.d_v, made() ? 1.0 : s.scale}, call};
+  }
+
+ public:
+  // Gradients to q' and k', in the workspace or in those of q and k themselves
+  struct Made {
+    T *q, *k;
+  };
+
+  DensePass(const DenseSizes& s, Call& call, const DenseInputs<T>& in, const DenseInputs<T>& t,
+            bool second, bool biased, bool heated)
+      : s(s), call(call), in(in), t(t), biased(biased), heated(heated), second(second), d(s.d_k) {
+    if (biased) d = ceil_div(s.d_k + 1, 4) * 4;
+    if (made()) q = call.workspace.template take<T>(s.n_rows() * d);
+    if (made() && second) t_q = call.workspace.template take<T>(s.n_rows() * d);
+    if (biased) k = call.workspace.template take<T>(s.key_rows() * d);
+    if (biased && second) t_k = call.workspace.template take<T>(s.key_rows() * d);
+    if (!runs()) return;
+    const T scale = T(s.scale);
+    const T lowest = second ? T(-0.1) * std::numeric_limits<T>::max()
+                            : -std::numeric_limits<T>::infinity();
+    for (int pass = 0; pass <= int(second); ++pass) {
+      if (made())
+        launch_threads(s.n_rows() * d, call.stream, dense_make_queries<T>, s.n_rows(), int(s.d_k),
+                       int(d), biased, scale, rates(), in.q, t.q, pass == 1, pass ? t_q : q);
+      if (biased)
+        launch_threads(s.key_rows() * d, call.stream, dense_make_keys<T>, s.key_rows(), int(s.d_k),
+                       int(d), pass ? t.k : in.k, pass ? t.bias : in.bias, lowest, pass ? t_k : k);
+    }
+  }
+  bool valid() const { return d <= most_features; }
+
+  int value(const T* v, T* out, T* lse) { return attend().forward(inputs(v), out, lse); }
+  int value_tangent(const T* v, const T* t_v, T* t_out) {
+    return attend().jvp(inputs(v), tangents(t_v), t_out, nullptr);
+  }
+  // Room for gradients to what was made of queries and keys, or the gradients themselves.
+  Made room(T* grad_q, T* grad_k) {
+    return {made() ? call.workspace.template take<T>(s.n_rows() * d) : grad_q,
+            biased ? call.workspace.template take<T>(s.key_rows() * d) : grad_k};
+  }
+  int gradients(const T* g, const T* v, const T* out, const T* lse, const Made& to, T* grad_v) {
+    return attend().vjp(g, nullptr, inputs(v), out, lse, {to.q, to.k, grad_v, nullptr});
+  }
+  int gradient_tangents(const T* g, const T* v, const T* t_v, const Made& to, T* grad_v) {
+    return attend().hvp(g, nullptr, inputs(v), tangents(t_v), {to.q, to.k, grad_v, nullptr});
+  }
+  void add(const Made& more, const Made& to) const {
+    if (to.q) add(s.n_rows() * d, more.q, to.q);
+    if (to.k) add(s.key_rows() * d, more.k, to.k);
+  }
+  void add(int64_t n, const T* more, T* to) const {
+    if (runs()) launch_threads(n, call.stream, dense_add<T>, n, more, to);
+  }
+  // Gradients to the inputs from those to q' and k', or with `tangent` theirs.
+  void finish(const Made& y, const Made* tangent, const DenseGradients<T>& grad) {
+    T* const terms =
+        heated ? call.workspace.template take<T>(s.n_rows()) : nullptr;
+    const FoldSpace<T> space(s.n_queries, s.n_query_heads, call.workspace);
+    if (!runs()) return;
+    const T scale = T(s.scale);
+    const T* const dq = tangent ? tangent->q : nullptr;
+    if (made() && grad.q)
+      launch_threads(s.n_rows() * s.d_k, call.stream, dense_query_gradient<T>, s.n_rows(),
+                     int(s.d_k), int(d), scale, rates(), y.q, dq, grad.q);
+    if (biased && (grad.k || grad.bias))
+      launch_threads(s.key_rows() * (s.d_k + 1), call.stream, dense_key_gradient<T>, s.key_rows(),
+                     int(s.d_k), int(d), tangent ? tangent->k : y.k, grad.k, grad.bias);
+    if (!heated || !grad.temperature) return;
+    const bool each = s.n_temperatures == s.n_queries;
+    launch_threads(s.n_rows(), call.stream, dense_temperature_gradient<T>, s.n_rows(), int(s.d_k),
+                   int(d), biased, scale, rates(), in.q, t.q, y.q, dq,
+                   each ? grad.temperature : terms);
+    if (!each)
+      sum_rows(PlainMatrix<T>{terms, s.n_query_heads}, s.n_queries, s.n_query_heads, space,
+               grad.temperature, call.stream);
+  }
+  int64_t features() const { return d; }
+  T* numbers(int64_t n) { return call.workspace.template take<T>(n); }
+  bool is_heated() const { return heated; }
+  bool is_ready() const { return runs(); }
+  cudaStream_t stream() const { return call.stream; }
+};
+
+// The first status that is none of success.
+int first_of(int a, int b) { return a ? a : b; }
+
+// face(pass), for what the inputs have; the workspace suffices for any of them.
+template <class T, class Face>
+int run_dense(const DenseSizes& s, const DenseInputs<T>& in, const DenseInputs<T>& t, bool second,
+              Call& call, Face face) {
+  if (in.temperature && s.n_temperatures != s.n_queries && s.n_temperatures != 1)
+    return GNOGRAD_CUDA_VALUE;
+  size_t most = 0;
+  for (int what = 0; what < 4; ++what) {
+    Call count;
+    DensePass<T> pass(s, count, in, t, second, what & 1, what & 2);
+    if (!pass.valid()) continue;
+    const int status = face(pass);
+    if (status != GNOGRAD_CUDA_WORKSPACE) return status;
+    most = std::max(most, count.workspace.bytes());
+  }
+  Workspace all = call.workspace;
+  all.take<char>(int64_t(most));
+  if (!all.sufficient()) {
+    call.workspace = all;
+    return GNOGRAD_CUDA_WORKSPACE;
+  }
+  DensePass<T> pass(s, call, in, t, second, in.bias, in.temperature);
+  return pass.valid() ? face(pass) : GNOGRAD_CUDA_VALUE;
+}
+
+template <class T>
+struct Attention {
+  int64_t n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, n_temperatures, n_sequences;
+  const int64_t *cu_q, *cu_k;  // [n_sequences + 1], or null
+  double scale;
+
+  struct Inputs {
+    const T* q;            // [n_queries, n_query_heads, d_k]
+    const T* k;            // [n_keys, n_heads, d_k]
+    const T* v;            // [n_keys, n_heads, d_v]
+    const T* bias;         // [n_keys, n_heads], or null
+    const T* temperature;  // [n_temperatures, n_query_heads], or null
+    operator DenseInputs<T>() const { return {q, k, v, bias, temperature}; }
+  };
+  struct Outputs {
+    T* out;    // [n_queries, n_query_heads, d_v]
+    T* lse = nullptr;  // [n_queries, n_query_heads], or null
+  };
+  struct Cotangents {
+    const T* out;
+  };
+  struct Saved {
+    const T *out, *lse;
+  };
+  struct Gradients {
+    T *q, *k, *v, *bias, *temperature;  // shaped as the inputs, or null
+    operator DenseGradients<T>() const { return {q, k, v, bias, temperature}; }
+  };
+
+  DenseSizes sizes() const {
+    return {n_queries,      n_keys,      n_query_heads, n_heads, d_k,  d_v,
+            n_temperatures, n_sequences, cu_q,          cu_k,    scale};
+  }
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    return run_dense<T>(sizes(), in, {}, false, call, [&](DensePass<T>& pass) {
+      return pass.value(in.v, out.out, out.lse);
+    });
+  }
+  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
+          Call& call) const {
+    return run_dense<T>(sizes(), in, {}, false, call, [&](DensePass<T>& pass) {
+      const auto to = pass.room(grad.q, grad.k);
+      const int status = pass.gradients(g.out, in.v, saved.out, saved.lse, to, grad.v);
+      pass.finish(to, nullptr, grad);
+      return status;
+    });
+  }
+  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+    return run_dense<T>(sizes(), in, tangents, true, call, [&](DensePass<T>& pass) {
+      return pass.value_tangent(in.v, tangents.v, out.out);
+    });
+  }
+  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+          Call& call) const {
+    return run_dense<T>(sizes(), in, tangents, true, call, [&](DensePass<T>& pass) {
+      const auto to = pass.room(grad.q, grad.k);
+      int status = pass.gradient_tangents(g.out, in.v, tangents.v, to, grad.v);
+      typename DensePass<T>::Made first{};
+      if (pass.is_heated()) {
+        first = pass.room(nullptr, nullptr);
+        first.k = nullptr;
+        status = first_of(status, pass.gradients(g.out, in.v, nullptr, nullptr, first, nullptr));
+      }
+      pass.finish(first, &to, grad);
+      return status;
+    });
+  }
+};
+
+template <class T>
+struct AttentionPool {
+  int64_t n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, n_temperatures, n_sequences;
+  const int64_t *cu_q, *cu_k;  // [n_sequences + 1], or null
+  double scale;
+
+  struct Inputs {
+    const T* q;            // [n_queries, n_query_heads, d_k]
+    const T* k;            // [n_keys, n_heads, d_k]
+    const T* c;            // [n_queries, n_query_heads, d_v]
+    const T* bias;         // [n_keys, n_heads], or null
+    const T* temperature;  // [n_temperatures, n_query_heads], or null
+    operator DenseInputs<T>() const { return {q, k, c, bias, temperature}; }
+  };
+  struct Outputs {
+    T* pooled;         // [n_keys, n_heads, d_v]
+    T* lse = nullptr;  // [n_queries, n_query_heads], or null
+  };
+  struct Cotangents {
+    const T* pooled;
+  };
+  struct Saved {
+    const T* lse;
+  };
+  struct Gradients {
+    T *q, *k, *c, *bias, *temperature;  // shaped as the inputs, or null
+    operator DenseGradients<T>() const { return {q, k, c, bias, temperature}; }
+  };
+
+  DenseSizes sizes() const {
+    return {n_queries,      n_keys,      n_query_heads, n_heads, d_k,  d_v,
+            n_temperatures, n_sequences, cu_q,          cu_k,    scale};
+  }
+  int64_t n_values() const { return n_keys * n_heads * d_v; }
+  int64_t n_contents() const { return n_queries * n_query_heads * d_v; }
+
+  // No values are there, nor wanted: those of zero.
+  T* no_values(DensePass<T>& pass) const {
+    T* const v = pass.numbers(n_values());
+    if (pass.is_ready()) set_zero(v, n_values(), pass.stream());
+    return v;
+  }
+  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    return run_dense<T>(sizes(), in, {}, false, call, [&](DensePass<T>& pass) {
+      T* const v = no_values(pass);
+      T* const own = pass.numbers(n_queries * n_query_heads);
+      T* const lse = out.lse ? out.lse : own;
+      const int status = pass.value(v, nullptr, lse);
+      // of the statistics, the gradient to v needs lse alone
+      return first_of(
+          status, pass.gradients(in.c, v, in.c, lse, {nullptr, nullptr}, out.pooled));
+    });
+  }
+  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
+          Call& call) const {
+    return run_dense<T>(sizes(), in, {}, false, call, [&](DensePass<T>& pass) {
+      const auto to = pass.room(grad.q, grad.k);
+      T* const own = pass.numbers(n_contents());
+      T* const found = pass.numbers(n_queries * n_query_heads);
+      T* const out = grad.c ? grad.c : own;
+      int status = pass.value(g.pooled, out, found);
+      status = first_of(status, pass.gradients(in.c, g.pooled, out, saved.lse ? saved.lse : found, to, nullptr));
+      pass.finish(to, nullptr, grad);
+      return status;
+    });
+  }
+  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+    return run_dense<T>(sizes(), in, tangents, true, call, [&](DensePass<T>& pass) {
+      T* const v = no_values(pass);
+      T* const more = pass.numbers(n_values());
+      int status =
+          pass.gradient_tangents(in.c, v, nullptr, {nullptr, nullptr}, out.pooled);
+      status = first_of(status, pass.gradients(tangents.c ? tangents.c : in.c, v, nullptr, nullptr,
+                               {nullptr, nullptr}, more));
+      if (tangents.c) pass.add(n_values(), more, out.pooled);
+      return status;
+    });
+  }
+  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
+          Call& call) const {
+    return run_dense<T>(sizes(), in, tangents, true, call, [&](DensePass<T>& pass) {
+      const bool counts = !pass.is_ready();
+      const T* const u = g.pooled;
+      const auto to = pass.room(grad.q, grad.k);
+      int status = pass.gradient_tangents(in.c, u, nullptr, to, nullptr);
+      if (tangents.c || counts) {
+        typename DensePass<T>::Made more{pass.numbers(n_queries * n_query_heads * pass.features()),
+                                         pass.numbers(n_keys * n_heads * pass.features())};
+        status = first_of(status, pass.gradients(tangents.c, u, nullptr, nullptr, more, nullptr));
+        pass.add(more, to);
+      }
+      typename DensePass<T>::Made first{};
+      if (pass.is_heated()) {
+        first = pass.room(nullptr, nullptr);
+        first.k = nullptr;
+        status = first_of(status, pass.gradients(in.c, u, nullptr, nullptr, first, nullptr));
+      }
+      pass.finish(first, &to, grad);
+      if (grad.c || counts) status = first_of(status, pass.value_tangent(u, nullptr, grad.c));
+      return status;
+    });
+  }
+};
+
+}  // namespace
+}  // namespace gnograd
+
+#include "dense_entries.cuh"

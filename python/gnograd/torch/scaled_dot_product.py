@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""Scaled dot-product attention with the arguments of PyTorch's, differentiable twice."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gnograd.torch import functional
+
+__all__ = ["scaled_dot_product_attention"]
+
+_NAME = "scaled_dot_product_attention"
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Attention with the arguments of `torch.nn.functional.scaled_dot_product_attention`.
+
+    Unlike PyTorch's it has second derivatives and `torch.func.jvp` on every device, without an
+    array of queries times keys: `attention` is what computes it.
+
+    Parameters
+    ----------
+    query : Tensor, (..., Hq, L, E)
+        Queries. Both contiguous tensors and transposed views of (..., L, Hq, E) are taken as they
+        are; others are copied.
+    key, value : Tensor, (..., Hk, S, E), (..., Hk, S, Ev)
+        Keys and values; leading axes may be 1 where those of `query` are not.
+    attn_mask : Tensor, (..., Hq or 1, 1, S), optional
+        Key padding mask: True for the keys that are seen, or numbers that are added to their
+        logits. One that differs by query is refused.
+    dropout_p : float
+        Must be 0.
+    is_causal : bool
+        Must be False; see `window_attention` for causal attention.
+    scale : float, optional
+        ``1 / sqrt(E)`` when left out.
+    enable_gqa : bool
+        Allow fewer heads of keys and values than of queries.
+
+    Returns
+    -------
+    Tensor, (..., Hq, L, Ev)
+        0 for a query that sees no key.
+
+    Raises
+    ------
+    NotImplementedError
+        A mask that differs by query or by the heads that share a key, dropout, causal attention.
+    ValueError
+        Shapes that do not fit.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnograd.torch import scaled_dot_product_attention
+    >>> q, k, v = torch.randn(3, 2, 4, 100, 8, dtype=torch.float64)
+    >>> out = scaled_dot_product_attention(q, k, v)
+    >>> torch.allclose(out, torch.nn.functional.scaled_dot_product_attention(q, k, v))
+    True
+
+    The Laplacian of a network with attention, which PyTorch's refuses:
+
+    >>> x = torch.randn(1, 1, 5, 2, dtype=torch.float64, requires_grad=True)
+    >>> out = scaled_dot_product_attention(x, x, x).sum()
+    >>> (slope,) = torch.autograd.grad(out, x, create_graph=True)
+    >>> torch.autograd.grad(slope.square().sum(), x)[0].shape
+    torch.Size([1, 1, 5, 2])
+    """
+    if dropout_p:
+        raise NotImplementedError(f"{_NAME}: dropout_p is {dropout_p}, needs 0")
+    if is_causal:
+        raise NotImplementedError(
+            f"{_NAME}: is_causal is True, needs False; window_attention(causal=True) is causal"
+        )
+    _check(query, key, value, enable_gqa)
+    leading = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])
+    query, key, value = (x.expand(*leading, *x.shape[-3:]) for x in (query, key, value))
+    n_q_heads, n_q = query.shape[-3:-1]
+    n_heads, n_k = key.shape[-3:-1]
+    mask = None if attn_mask is None else _padding(attn_mask, (*leading, n_q_heads, n_q, n_k))
+    if mask is not None and mask.is_floating_point():
+        mask = mask.to(query.dtype)
+    elif mask is not None:
+        mask = query.new_zeros(mask.shape).masked_fill(~mask, -torch.inf)
+    n = leading.numel()
+    by_token = _prefers_tokens(query, key, value) and (mask is None or mask.shape[-2] == 1)
+    if by_token:
+        q, k, v = (x.transpose(-3, -2).flatten(0, -3) for x in (query, key, value))
+        bias = None
+        if mask is not None:  # the same for all heads
+            bias = mask.expand(*leading, n_heads, n_k).transpose(-2, -1).flatten(0, -2)
+    else:  # a sequence for every head of keys, with the queries of all heads that share it
+        n *= n_heads
+        q, k, v = (x.flatten(0, -2).unsqueeze(1) for x in (query, key, value))
+        n_q *= n_q_heads // max(n_heads, 1)
+        bias = None
+        if mask is not None:
+            if mask.shape[-2] not in (1, n_heads):
+                raise NotImplementedError(
+                    f"{_NAME}: attn_mask differs by heads that share a key, needs one for them"
+                )
+            bias = mask.expand(*leading, n_heads, n_k).flatten().unsqueeze(1)
+    cu_q = cu_k = None
+    if n != 1:
+        item = torch.arange(n + 1, device=query.device)
+        cu_q, cu_k = item * n_q, item * n_k
+    out = functional.attention(q, k, v, bias, cu_q=cu_q, cu_k=cu_k, scale=scale)
+    if by_token:
+        shape = *leading, query.shape[-2], n_q_heads, value.shape[-1]
+        return out.reshape(shape).transpose(-3, -2)
+    return out.reshape(*query.shape[:-1], value.shape[-1])
+
+
+def _check(query: Tensor, key: Tensor, value: Tensor, grouped: bool) -> None:
+    for name, x in (("query", query), ("key", key), ("value", value)):
+        if x.ndim < 3:
+            raise ValueError(f"{_NAME}: {name} has shape {tuple(x.shape)}, needs (..., H, T, D)")
+    if key.shape[-3:-1] != value.shape[-3:-1] or query.shape[-1] != key.shape[-1]:
+        raise ValueError(
+            f"{_NAME}: query, key and value have shapes {tuple(query.shape)}, {tuple(key.shape)} "
+            f"and {tuple(value.shape)}, need (..., Hq, L, E), (..., Hk, S, E) and (..., Hk, S, Ev)"
+        )
+    n_q, n_k = query.shape[-3], key.shape[-3]
+    if n_q != n_k and not grouped:
+        raise ValueError(f"{_NAME}: query has {n_q} heads and key {n_k}, needs enable_gqa=True")
+    if n_k < 1 or n_q % n_k:
+        raise ValueError(f"{_NAME}: query has {n_q} heads, needs a multiple of the {n_k} of key")
+
+
+def _padding(mask: Tensor, full: tuple[int, ...]) -> Tensor:
+    """Mask of keys, (..., heads or 1, S), from one that fits (..., heads, L, S)."""
+    if not (mask.dtype == torch.bool or mask.is_floating_point()):
+        raise TypeError(f"{_NAME}: attn_mask is {mask.dtype}, needs bool or floating point")
+    if not 2 <= mask.ndim <= len(full) or any(
+        m not in (1, f) for m, f in zip(reversed(mask.shape), reversed(full), strict=False)
+    ):
+        raise ValueError(f"{_NAME}: attn_mask has shape {tuple(mask.shape)}, needs {full}")
+    if mask.shape[-2] > 1 and mask.stride(-2) == 0:  # expanded
+        mask = mask[..., :1, :]
+    if mask.shape[-2] > 1:
+        raise NotImplementedError(
+            f"{_NAME}: attn_mask has shape {tuple(mask.shape)} and may differ by query, needs a "
+            "mask of keys, (..., 1, S)"
+        )
+    while mask.ndim < len(full):
+        mask = mask[None]
+    return mask[..., 0, :].expand(*mask.shape[:-2], full[-1])
+
+
+def _prefers_tokens(*arrays: Tensor) -> bool:
+    """True if fewer numbers are copied with tokens before heads than with heads before tokens."""
+
+    def copied(turned: bool) -> int:
+        views = (x.transpose(-3, -2) if turned else x for x in arrays)
+        return sum(0 if x.is_contiguous() else x.numel() for x in views)
+
+    return copied(True) < copied(False)

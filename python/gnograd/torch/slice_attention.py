@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+"""Slice attention: points are weighed to few slices, which attend to each other."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gnograd.torch import functional
+
+__all__ = ["SliceAttention"]
+
+
+class SliceAttention(nn.Module):
+    """Physics attention of Transolver, without an array of points times slices.
+
+    Every point and head has weights over `slice_num` slices, ``softmax((x W + b) / temperature)``
+    of its projected features. A slice's token is the mean of the points' features by these weights;
+    the tokens of a head attend to each other, and every point gets their sum by its weights.
+
+    Parameters
+    ----------
+    dim : int
+        Width of the input and the output.
+    heads : int
+        Heads.
+    dim_head : int
+        Width of a head.
+    slice_num : int
+        Slices, which all heads have.
+    plus : bool
+        Transolver++: one projection, and a temperature of every point and head from its features,
+        at least 0.01.
+    dropout : float
+        Probability that a number of the output is dropped in training.
+    eps : float
+        Added to the sum of a slice's weights: 0.01 in PhysicsNeMo, 1e-5 in Transolver.
+    temperature_range : (float, float), optional
+        Limits of the temperature; None for Transolver's, which has none. Of no effect with `plus`.
+    gumbel : bool, optional
+        Add Gumbel noise to the logits. Left out: in training with `plus`. PhysicsNeMo draws it in
+        evaluation as well. With noise, weights are an array of points times slices.
+
+    See Also
+    --------
+    attention, attention_pool : what it is made of.
+
+    Notes
+    -----
+    Loads the state dicts of PhysicsNeMo's ``PhysicsAttentionIrregularMesh`` (without Transformer
+    Engine) and of Transolver's ``Physics_Attention_Irregular_Mesh``.
+
+    References
+    ----------
+    Wu et al., Transolver: A Fast Transformer Solver for PDEs on General Geometries,
+    arXiv:2402.02366, 2024.
+    Luo et al., Transolver++: An Accurate Neural Solver for PDEs on Million-Scale Geometries,
+    arXiv:2502.02414, 2025.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnograd.torch import SliceAttention
+    >>> layer = SliceAttention(32, heads=4, dim_head=8, slice_num=16)
+    >>> layer(torch.randn(2, 100, 32)).shape
+    torch.Size([2, 100, 32])
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int = 8,
+        dim_head: int = 64,
+        slice_num: int = 64,
+        plus: bool = False,
+        *,
+        dropout: float = 0.0,
+        eps: float = 1e-2,
+        temperature_range: tuple[float, float] | None = (0.5, 5.0),
+        gumbel: bool | None = None,
+    ) -> None:
+        super().__init__()
+        self.dim, self.heads, self.dim_head, self.slice_num = dim, heads, dim_head, slice_num
+        self.plus, self.eps, self.temperature_range = plus, eps, temperature_range
+        self.gumbel = gumbel
+        inner = heads * dim_head
+        self.temperature = nn.Parameter(torch.full((1, 1, heads, 1), 0.5))
+        if plus:
+            self.proj_temperature = nn.Sequential(
+                nn.Linear(dim_head, slice_num), nn.GELU(), nn.Linear(slice_num, 1), nn.GELU()
+            )
+        self.in_project_x = nn.Linear(dim, inner)
+        if not plus:
+            self.in_project_fx = nn.Linear(dim, inner)
+        self.in_project_slice = nn.Linear(dim_head, slice_num)
+        nn.init.orthogonal_(self.in_project_slice.weight)
+        self.qkv_project = nn.Linear(dim_head, 3 * dim_head, bias=False)
+        self.out_linear = nn.Linear(inner, dim)
+        self.out_dropout = nn.Dropout(dropout)
+        self.register_load_state_dict_pre_hook(_rename)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Attend.
+
+        Parameters
+        ----------
+        x : Tensor, (B, N, dim) or (N, dim)
+            Features of the points.
+
+        Returns
+        -------
+        Tensor, in the shape of `x`
+
+        Raises
+        ------
+        ValueError
+            A shape that does not fit.
+        """
+        if x.ndim not in (2, 3) or x.shape[-1] != self.dim:
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}, needs (B, N, {self.dim}) or (N, {self.dim})"
+            )
+        batch = x.shape[0] if x.ndim == 3 else 1
+        points = x.shape[-2]
+        logits_of = self._heads(self.in_project_x(x))
+        content = logits_of if self.plus else self._heads(self.in_project_fx(x))
+        content = torch.cat([content, content.new_ones(*content.shape[:-1], 1)], dim=-1)
+        gumbel = self.plus and self.training if self.gumbel is None else self.gumbel
+        temperature = self._temperature(logits_of)
+        cu_x, cu_s = _borders(batch, points, x.device), _borders(batch, self.slice_num, x.device)
+        weights: tuple[Tensor, ...] = ()
+        if gumbel:
+            weights = (self._noisy_weights(logits_of, temperature, batch),)
+            pooled = torch.einsum("bnhs,bnhd->bshd", weights[0], content.unflatten(0, (batch, -1)))
+            pooled = pooled.flatten(0, 1)
+        else:
+            keys = self.in_project_slice.weight[:, None].expand(-1, self.heads, -1)
+            bias = self.in_project_slice.bias[:, None].expand(-1, self.heads)
+            if batch != 1:
+                keys, bias = keys.repeat(batch, 1, 1), bias.repeat(batch, 1)
+            logits: dict[str, Any] = {"cu_q": cu_x, "cu_k": cu_s, "scale": 1.0}
+            pooled = functional.attention_pool(
+                logits_of, keys, content, bias, temperature, **logits
+            )
+        tokens = pooled[..., :-1] / (pooled[..., -1:] + self.eps)
+        q, k, v = self.qkv_project(tokens).chunk(3, dim=-1)
+        tokens = functional.attention(q, k, v, cu_q=cu_s, cu_k=cu_s)
+        if weights:
+            tokens = tokens.unflatten(0, (batch, -1))
+            out = torch.einsum("bnhs,bshd->bnhd", weights[0], tokens)
+        else:
+            out = functional.attention(logits_of, keys, tokens, bias, temperature, **logits)
+        out = self.out_linear(out.reshape(*x.shape[:-1], self.heads * self.dim_head))
+        return self.out_dropout(out)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """Rows of all items by head, (B N, heads, dim_head)."""
+        return x.reshape(-1, self.heads, self.dim_head)
+
+    def _temperature(self, x: Tensor) -> Tensor:
+        """Temperature of heads (1, heads), or of points and heads (B N, heads)."""
+        temperature = self.temperature.reshape(1, self.heads)
+        if self.plus:
+            return (temperature + self.proj_temperature(x).squeeze(-1)).clamp(min=0.01)
+        if self.temperature_range is not None:
+            temperature = temperature.clamp(*self.temperature_range)
+        return temperature
+
+    def _noisy_weights(self, x: Tensor, temperature: Tensor, batch: int) -> Tensor:
+        """Weights with Gumbel noise, (B, N, heads, slices)."""
+        logits = self.in_project_slice(x)
+        noise = -torch.log(-torch.log(torch.rand_like(logits) + 1e-8) + 1e-8)
+        weights = torch.softmax((logits + noise) / temperature[..., None], dim=-1)
+        return weights.unflatten(0, (batch, -1))
+
+
+def _borders(batch: int, n: int, device: torch.device) -> Tensor | None:
+    """Borders of items of n rows; None for one item."""
+    return None if batch == 1 else torch.arange(batch + 1, device=device) * n
+
+
+def _rename(
+    module: nn.Module, state: MutableMapping[str, Any], prefix: str, *_arguments: Any
+) -> None:
+    """Bring a state dict of Transolver into the names and shapes of PhysicsNeMo's."""
+    parts = [f"{prefix}to_{name}.weight" for name in "qkv"]
+    if all(name in state for name in parts):
+        state[f"{prefix}qkv_project.weight"] = torch.cat([state.pop(name) for name in parts])
+    for name in ("weight", "bias"):
+        if f"{prefix}to_out.0.{name}" in state:
+            state[f"{prefix}out_linear.{name}"] = state.pop(f"{prefix}to_out.0.{name}")
+    temperature = state.get(f"{prefix}temperature")
+    own = module.temperature
+    if isinstance(temperature, Tensor) and temperature.numel() == own.numel():  # type: ignore[operator]
+        state[f"{prefix}temperature"] = temperature.reshape(own.shape)  # type: ignore[arg-type]

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: MIT
+"""Dense attention in PyTorch: attention with PyTorch's arguments, and slice attention."""
+
+import numpy as np
+import pytest
+
+from reference import dense as reference
+
+torch = pytest.importorskip("torch")
+gt = pytest.importorskip("gnograd.torch")
+
+plain = torch.nn.functional.scaled_dot_product_attention
+
+
+def randn(*shape):
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+# ---- scaled_dot_product_attention ----
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "v", "grouped"),
+    [
+        ((2, 4, 7, 3), (2, 4, 9, 3), (2, 4, 9, 5), False),
+        ((2, 4, 7, 3), (2, 2, 9, 3), (2, 2, 9, 5), True),
+        ((1, 1, 1, 2), (1, 1, 1, 2), (1, 1, 1, 2), False),
+        ((4, 7, 3), (4, 9, 3), (4, 9, 3), False),
+        ((2, 3, 2, 7, 3), (2, 3, 2, 9, 3), (2, 3, 2, 9, 3), False),
+    ],
+)
+@pytest.mark.parametrize("layout", ["heads", "tokens"])
+def test_is_pytorchs(q, k, v, grouped, layout):
+    arrays = [randn(*shape) for shape in (q, k, v)]
+    if layout == "tokens":  # as modules have them: views of (..., T, H, D)
+        arrays = [x.transpose(-3, -2).contiguous().transpose(-3, -2) for x in arrays]
+    out = gt.scaled_dot_product_attention(*arrays, enable_gqa=grouped)
+    expected = plain(*arrays, enable_gqa=grouped)
+    torch.testing.assert_close(out, expected, rtol=1e-12, atol=1e-12)
+    scaled = gt.scaled_dot_product_attention(*arrays, scale=0.3, enable_gqa=grouped)
+    torch.testing.assert_close(scaled, plain(*arrays, scale=0.3, enable_gqa=grouped))
+
+
+@pytest.mark.parametrize("layout", ["heads", "tokens"])
+def test_views_are_not_copied(layout, monkeypatch):
+    arrays = [torch.randn(2, 4, 50, 8) for _ in range(3)]
+    if layout == "tokens":
+        arrays = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in arrays]
+    seen = []
+    attention = gt.functional.attention
+
+    def spy(*tensors, **static):
+        seen.extend(x.data_ptr() for x in tensors if x is not None)
+        assert all(x.is_contiguous() for x in tensors if x is not None)
+        return attention(*tensors, **static)
+
+    monkeypatch.setattr(gt.functional, "attention", spy)
+    gt.scaled_dot_product_attention(*arrays)
+    assert seen == [x.data_ptr() for x in arrays]
+
+
+def test_leading_axes_are_broadcast():
+    latents, k, v = randn(1, 2, 3, 4), randn(5, 2, 9, 4), randn(5, 2, 9, 4)
+    out = gt.scaled_dot_product_attention(latents, k, v)
+    torch.testing.assert_close(out, plain(latents.expand(5, -1, -1, -1), k, v))
+
+
+@pytest.mark.parametrize("shape", [(1, 9), (2, 1, 1, 9), (2, 4, 1, 9), (1, 1, 1, 9)])
+@pytest.mark.parametrize("kind", [torch.bool, torch.float64])
+@pytest.mark.parametrize("layout", ["heads", "tokens"])
+def test_key_padding_masks(shape, kind, layout):
+    arrays = [randn(2, 4, n, 3) for n in (7, 9, 9)]
+    if layout == "tokens":
+        arrays = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in arrays]
+    mask = torch.rand(shape) < 0.7 if kind == torch.bool else randn(*shape)
+    mask.view(-1)[0] = True
+    expected = plain(*arrays, attn_mask=mask)
+    torch.testing.assert_close(gt.scaled_dot_product_attention(*arrays, attn_mask=mask), expected)
+    wide = mask.expand(2, 4, 7, 9)
+    torch.testing.assert_close(gt.scaled_dot_product_attention(*arrays, attn_mask=wide), expected)
+
+
+def test_gradients_to_second_order():
+    q, k, v = randn(2, 2, 3, 2), randn(2, 2, 4, 2), randn(2, 2, 4, 2)
+    mask = randn(2, 1, 1, 4)
+    arrays = [x.requires_grad_() for x in (q, k, v, mask)]
+    assert torch.autograd.gradcheck(gt.scaled_dot_product_attention, arrays)
+    assert torch.autograd.gradgradcheck(gt.scaled_dot_product_attention, arrays)
+
+
+def test_transforms():
+    q, k, v, t = randn(2, 2, 5, 3), randn(2, 2, 6, 3), randn(2, 2, 6, 3), randn(2, 2, 5, 3)
+    attend = gt.scaled_dot_product_attention
+    _, tangent = torch.func.jvp(lambda q: attend(q, k, v), (q,), (t,))
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        _, expected = torch.func.jvp(lambda q: plain(q, k, v), (q,), (t,))
+    torch.testing.assert_close(tangent, expected)
+    each = torch.func.vmap(attend)(q, k, v)
+    torch.testing.assert_close(each, plain(q, k, v))
+
+
+def test_a_physics_loss_through_attention():
+    """The Laplacian of a network with attention equals that of differences."""
+    x = randn(1, 1, 6, 2)
+
+    def field(x):
+        return gt.scaled_dot_product_attention(x, x.sin(), x.cos())[0, 0, :, 0].sum()
+
+    hessian = torch.autograd.functional.hessian(field, x).reshape(12, 12)
+    step, laplacian = 1e-4, 0.0
+    for i in range(12):
+        e = torch.zeros(12, dtype=torch.float64)
+        e[i] = step
+        ahead, behind = (field(x + side * e.view_as(x)) for side in (1, -1))
+        laplacian += (ahead - 2 * field(x) + behind) / step**2
+    torch.testing.assert_close(hessian.trace(), laplacian, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"dropout_p": 0.1}, NotImplementedError, "dropout_p is 0.1, needs 0"),
+        ({"is_causal": True}, NotImplementedError, "is_causal is True, needs False"),
+        ({"attn_mask": torch.ones(7, 9) > 0}, NotImplementedError, r"attn_mask has shape \(7, 9\)"),
+        ({"attn_mask": torch.ones(9) > 0}, ValueError, r"attn_mask has shape \(9,\)"),
+        ({"attn_mask": torch.ones(1, 8) > 0}, ValueError, r"attn_mask has shape \(1, 8\)"),
+        ({"attn_mask": torch.ones(1, 9, dtype=torch.int64)}, TypeError, "attn_mask is torch.int64"),
+        ({"key": torch.ones(2, 2, 9, 3)}, ValueError, r"shapes \(2, 4, 7, 3\), \(2, 2, 9, 3\)"),
+        ({"query": torch.ones(2, 8, 7, 3)}, ValueError, "needs enable_gqa=True"),
+        ({"query": torch.ones(7, 3)}, ValueError, r"query has shape \(7, 3\)"),
+    ],
+)
+def test_refused(change, error, message):
+    shapes = {"query": (2, 4, 7, 3), "key": (2, 4, 9, 3), "value": (2, 4, 9, 3)}
+    arguments = {name: torch.ones(shape) for name, shape in shapes.items()} | change
+    with pytest.raises(error, match=f"^scaled_dot_product_attention: .*{message}"):
+        gt.scaled_dot_product_attention(**arguments)
+
+
+def test_a_mask_that_differs_by_heads_that_share_a_key_is_refused():
+    q, k = torch.ones(1, 4, 3, 2), torch.ones(1, 2, 5, 2)
+    with pytest.raises(NotImplementedError, match="attn_mask differs by heads that share a key"):
+        gt.scaled_dot_product_attention(
+            q, k, k, attn_mask=torch.ones(1, 4, 1, 5) > 0, enable_gqa=True
+        )
+
+
+# ---- SliceAttention ----
+
+
+def physics_attention(layer, x, eps=1e-2, noise=None):
+    """The layer by its formulas, with an array of points times slices."""
+    b, n, _ = x.shape
+    split = (b, n, layer.heads, layer.dim_head)
+    mid = layer.in_project_x(x).view(split)
+    content = mid if layer.plus else layer.in_project_fx(x).view(split)
+    logits = layer.in_project_slice(mid)
+    if layer.plus:
+        temperature = (layer.temperature + layer.proj_temperature(mid)).clamp(min=0.01)
+    else:
+        low, high = layer.temperature_range or (None, None)
+        temperature = layer.temperature if low is None else layer.temperature.clamp(low, high)
+    w = torch.softmax(logits / temperature, dim=-1)
+    token = torch.einsum("bnhs,bnhd->bhsd", w, content) / (w.sum(1)[..., None] + eps)
+    q, k, v = layer.qkv_project(token).chunk(3, dim=-1)
+    p = torch.softmax(q @ k.transpose(-2, -1) / layer.dim_head**0.5, dim=-1)
+    out = torch.einsum("bnhs,bhsd->bnhd", w, p @ v)
+    return layer.out_linear(out.flatten(2))
+
+
+def slices(plus=False, **options):
+    layer = gt.SliceAttention(6, 3, 4, 5, plus, **options).double().eval()
+    with torch.no_grad():
+        layer.temperature.uniform_(0.3, 2)
+    return layer
+
+
+@pytest.mark.parametrize("plus", [False, True])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_slices_are_their_formula(plus, batch):
+    layer, x = slices(plus), randn(batch, 40, 6).requires_grad_()
+    out, expected = layer(x), physics_attention(layer, x)
+    torch.testing.assert_close(out, expected, rtol=1e-10, atol=1e-12)
+    c = randn(*out.shape)
+    wanted = [x, *layer.parameters()]
+    found = torch.autograd.grad(out, wanted, c)
+    for a, b in zip(found, torch.autograd.grad(expected, wanted, c), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(layer(x[0]), out[0], rtol=1e-10, atol=1e-12)
+
+
+def test_slices_differentiate_twice():
+    layer, x = slices(), randn(1, 7, 6).requires_grad_()
+    assert torch.autograd.gradcheck(layer, (x,))
+    assert torch.autograd.gradgradcheck(layer, (x,))
+    weight = layer.in_project_slice.weight.detach().requires_grad_()
+
+    def of_weight(weight):
+        return torch.func.functional_call(layer, {"in_project_slice.weight": weight}, (x,))
+
+    assert torch.autograd.gradgradcheck(of_weight, (weight,))
+
+
+def test_slices_load_a_state_dict_of_transolver():
+    ours = slices(eps=1e-5, temperature_range=None)
+    state = ours.state_dict()
+    theirs = {name: x for name, x in state.items() if name.startswith("in_project")}
+    parts = state["qkv_project.weight"].chunk(3)
+    theirs |= {f"to_{name}.weight": x for name, x in zip("qkv", parts, strict=True)}
+    theirs |= {f"to_out.0.{name}": state[f"out_linear.{name}"] for name in ("weight", "bias")}
+    theirs["temperature"] = state["temperature"].reshape(1, 3, 1, 1)
+    other = slices(eps=1e-5, temperature_range=None)
+    network = torch.nn.Sequential(other)
+    network.load_state_dict({f"0.{name}": x for name, x in theirs.items()})
+    x = randn(2, 9, 6)
+    torch.testing.assert_close(other(x), ours(x), rtol=0, atol=0)
+    torch.testing.assert_close(other(x), physics_attention(ours, x, eps=1e-5))
+
+
+def test_gumbel_noise_is_that_of_the_generator():
+    layer = slices(plus=True).train()
+    x = randn(1, 30, 6)
+    torch.manual_seed(3)
+    noisy = layer(x)
+    torch.manual_seed(3)
+    torch.testing.assert_close(layer(x), noisy, rtol=0, atol=0)
+    assert not torch.allclose(layer(x), noisy)
+    torch.testing.assert_close(layer.eval()(x), physics_attention(layer, x))
+    assert not torch.allclose(slices(plus=True, gumbel=True)(x), slices(plus=True)(x))
+
+
+def test_slices_compile_and_refuse():
+    layer = gt.SliceAttention(8, 2, 4, 6)
+    x = torch.randn(2, 20, 8)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x), layer(x))
+    with pytest.raises(ValueError, match=r"x has shape \(2, 7\), needs \(B, N, 8\) or \(N, 8\)"):
+        layer(torch.randn(2, 7))
+
+
+def test_slices_keep_no_array_of_points_times_slices():
+    """Kept for backward: the layer's input, its two projections, what the slices give back."""
+    layer = gt.SliceAttention(32, 4, 8, 64)
+    x, kept = torch.randn(1, 2000, 32), []
+
+    def keep(t):
+        kept.append((t.untyped_storage().data_ptr(), t.untyped_storage().nbytes()))
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
+        layer(x)
+    one = 4 * x.numel()  # weights would be eight times that
+    assert sum(dict(kept).values()) < 4.7 * one
+
+
+def test_operators_of_functional():
+    q, k, v = randn(7, 2, 3), randn(4, 2, 3), randn(4, 2, 2)
+    out = gt.attention(q, k, v)
+    expected = reference.attention(*(x.numpy() for x in (q, k, v)))
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-12)
