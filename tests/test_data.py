@@ -473,6 +473,20 @@ def test_times_and_pieces_as_vtk_lists_them(tmp_path: Path) -> None:
     assert "several files at one time" in refusal(tmp_path / "b.pvd")
 
 
+def test_files_of_a_folder_that_are_no_samples(tmp_path: Path) -> None:
+    """Notes, lists of the other files, and pieces of meshes."""
+    for name in ("a_1.vtu", "a_0.vtu", "a.pvd", "notes.txt", "log.csv"):
+        (tmp_path / name).touch()
+    assert [file.name for file in expand([tmp_path])[0]] == ["a_0.vtu", "a_1.vtu"]
+    (tmp_path / "a.pvtu").touch()
+    assert [file.name for file in expand([tmp_path])[0]] == ["a.pvtu"]
+    (tmp_path / "tables").mkdir()
+    for name in ("1.csv", "10.csv", "2.csv"):
+        (tmp_path / "tables" / name).touch()
+    found = expand([tmp_path / "tables"])[0]
+    assert [file.name for file in found] == ["1.csv", "2.csv", "10.csv"]
+
+
 def test_predictions_are_read_back(tmp_path: Path) -> None:
     pytest.importorskip("meshio")
     rng = np.random.default_rng(0)
