@@ -201,6 +201,35 @@ def test_gmsh_2_as_gmsh_writes_it(tmp_path: Path, binary: bool, again: bool) -> 
     assert found.unused["part"] == "it has values at 2 of 4 points"
 
 
+@pytest.mark.parametrize("version", [2.2, 4.1])
+def test_files_that_gmsh_writes(tmp_path: Path, version: float) -> None:
+    try:
+        import gmsh
+    except (ImportError, OSError):
+        pytest.skip("needs gmsh and its libraries")
+    path = tmp_path / "a.msh"
+    gmsh.initialize(interruptible=False)
+    try:
+        gmsh.option.setNumber("General.Verbosity", 0)
+        surface = gmsh.model.occ.addRectangle(0, 0, 0, 1, 1)
+        gmsh.model.occ.synchronize()
+        gmsh.model.addPhysicalGroup(2, [surface], 1)
+        gmsh.option.setNumber("Mesh.MeshSizeMax", 0.4)
+        gmsh.model.mesh.generate(2)
+        tags, x, _ = gmsh.model.mesh.getNodes()
+        gmsh.option.setNumber("Mesh.MshFileVersion", version)
+        gmsh.write(str(path))
+        for field, values in (("a", x[0::3]), ("b", x[1::3])):
+            view = gmsh.view.add(field)
+            gmsh.view.addHomogeneousModelData(view, 0, "", "NodeData", tags, values)
+            gmsh.view.write(view, str(path), append=True)
+    finally:
+        gmsh.finalize()
+    (sample,) = read(path, Roles(inputs=("a",), outputs=("b",))).samples
+    assert np.allclose(sample.points, np.c_[sample.inputs, sample.outputs], atol=1e-6)
+    assert len(sample.edges) > len(sample.points) > 9
+
+
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("kind", ["triangle6", "quad", "tetra", "tetra10", "hexahedron", "wedge"])
 def test_gmsh_4_as_meshio_reads_it(tmp_path: Path, kind: str, binary: bool) -> None:
