@@ -502,6 +502,20 @@ def test_times_and_pieces_as_vtk_lists_them(tmp_path: Path) -> None:
     assert "several files at one time" in refusal(tmp_path / "b.pvd")
 
 
+def test_polygons_are_read_and_written(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    x = np.array([[0, 0], [1, 0], [2, 1], [1, 2], [0, 1.5], [2, 0]])
+    cells = {"polygon5": np.array([[0, 1, 2, 3, 4]]), "triangle": np.array([[1, 5, 2]])}
+    made = Prediction(x, {"u": x[:, :1]}, cells | {"polyhedron4": np.array([[0, 1, 2, 3]])})
+    write(tmp_path / "a.vtu", [made])
+    assert {c.type for c in meshio.read(tmp_path / "a.vtu").cells} == {"polygon", "triangle"}
+    (sample,) = read(tmp_path / "a.vtu", Roles(outputs=("u",), inputs=())).samples
+    assert {name: rows.tolist() for name, rows in sample.cells.items()} == {
+        name: rows.tolist() for name, rows in cells.items()
+    }
+    assert len(sample.edges) == 7
+
+
 def test_files_of_a_folder_that_are_no_samples(tmp_path: Path) -> None:
     """Notes, lists of the other files, and pieces of meshes."""
     for name in ("a_1.vtu", "a_0.vtu", "a.pvd", "notes.txt", "log.csv"):
