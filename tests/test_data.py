@@ -201,6 +201,35 @@ def test_gmsh_2_as_gmsh_writes_it(tmp_path: Path, binary: bool, again: bool) -> 
     assert found.unused["part"] == "it has values at 2 of 4 points"
 
 
+@pytest.mark.parametrize("version", [2.2, 4.1])
+def test_files_that_gmsh_writes(tmp_path: Path, version: float) -> None:
+    try:
+        import gmsh
+    except (ImportError, OSError):
+        pytest.skip("needs gmsh and its libraries")
+    path = tmp_path / "a.msh"
+    gmsh.initialize(interruptible=False)
+    try:
+        gmsh.option.setNumber("General.Verbosity", 0)
+        surface = gmsh.model.occ.addRectangle(0, 0, 0, 1, 1)
+        gmsh.model.occ.synchronize()
+        gmsh.model.addPhysicalGroup(2, [surface], 1)
+        gmsh.option.setNumber("Mesh.MeshSizeMax", 0.4)
+        gmsh.model.mesh.generate(2)
+        tags, x, _ = gmsh.model.mesh.getNodes()
+        gmsh.option.setNumber("Mesh.MshFileVersion", version)
+        gmsh.write(str(path))
+        for field, values in (("a", x[0::3]), ("b", x[1::3])):
+            view = gmsh.view.add(field)
+            gmsh.view.addHomogeneousModelData(view, 0, "", "NodeData", tags, values)
+            gmsh.view.write(view, str(path), append=True)
+    finally:
+        gmsh.finalize()
+    (sample,) = read(path, Roles(inputs=("a",), outputs=("b",))).samples
+    assert np.allclose(sample.points, np.c_[sample.inputs, sample.outputs], atol=1e-6)
+    assert len(sample.edges) > len(sample.points) > 9
+
+
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("kind", ["triangle6", "quad", "tetra", "tetra10", "hexahedron", "wedge"])
 def test_gmsh_4_as_meshio_reads_it(tmp_path: Path, kind: str, binary: bool) -> None:
@@ -471,6 +500,34 @@ def test_times_and_pieces_as_vtk_lists_them(tmp_path: Path) -> None:
     assert "'../a.vtu' is not in its folder" in refusal(tmp_path / "b.pvd")
     (tmp_path / "b.pvd").write_text(listed.format(entries[0] + entries[0]))
     assert "several files at one time" in refusal(tmp_path / "b.pvd")
+
+
+def test_polygons_are_read_and_written(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    x = np.array([[0, 0], [1, 0], [2, 1], [1, 2], [0, 1.5], [2, 0]])
+    cells = {"polygon5": np.array([[0, 1, 2, 3, 4]]), "triangle": np.array([[1, 5, 2]])}
+    made = Prediction(x, {"u": x[:, :1]}, cells | {"polyhedron4": np.array([[0, 1, 2, 3]])})
+    write(tmp_path / "a.vtu", [made])
+    assert {c.type for c in meshio.read(tmp_path / "a.vtu").cells} == {"polygon", "triangle"}
+    (sample,) = read(tmp_path / "a.vtu", Roles(outputs=("u",), inputs=())).samples
+    assert {name: rows.tolist() for name, rows in sample.cells.items()} == {
+        name: rows.tolist() for name, rows in cells.items()
+    }
+    assert len(sample.edges) == 7
+
+
+def test_files_of_a_folder_that_are_no_samples(tmp_path: Path) -> None:
+    """Notes, lists of the other files, and pieces of meshes."""
+    for name in ("a_1.vtu", "a_0.vtu", "a.pvd", "notes.txt", "log.csv"):
+        (tmp_path / name).touch()
+    assert [file.name for file in expand([tmp_path])[0]] == ["a_0.vtu", "a_1.vtu"]
+    (tmp_path / "a.pvtu").touch()
+    assert [file.name for file in expand([tmp_path])[0]] == ["a.pvtu"]
+    (tmp_path / "tables").mkdir()
+    for name in ("1.csv", "10.csv", "2.csv"):
+        (tmp_path / "tables" / name).touch()
+    found = expand([tmp_path / "tables"])[0]
+    assert [file.name for file in found] == ["1.csv", "2.csv", "10.csv"]
 
 
 def test_predictions_are_read_back(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def expand(paths: Iterable[str | os.PathLike[str]]) -> list[list[Path]]:
     found = []
     for given in map(Path, paths):
         if given.is_dir() and given.suffix.lower() != ".zarr":
-            files = sorted(filter(_is_data, given.iterdir()), key=_place)
+            files = sorted(_of_folder(list(filter(_is_data, given.iterdir()))), key=_place)
             if not files:
                 raise DataError(f"{given}: holds no files that end in {', '.join(SUFFIXES)}")
             found.append(files)
@@ -145,6 +145,16 @@ def expand(paths: Iterable[str | os.PathLike[str]]) -> list[list[Path]]:
 def _place(file: Path) -> tuple[list[str | int], str]:
     """Key for sorting files: step_2 comes before step_10."""
     return by_number(str(file))
+
+
+def _of_folder(files: list[Path]) -> list[Path]:
+    """Files of a folder without those that only list or describe others, or are their pieces."""
+    for few in ((".csv", ".txt", ".dat"), (".pvd",)):
+        others = [file for file in files if file.suffix.lower() not in few]
+        files = others or files
+    if any(file.suffix.lower() == ".pvtu" for file in files):
+        files = [file for file in files if file.suffix.lower() != ".vtu"]
+    return files
 
 
 def _is_data(file: Path) -> bool:

@@ -182,14 +182,19 @@ def _write_mesh(path: Path, prediction: Prediction, fields: Mapping[str, Array])
     points = np.zeros((n, 3))
     points[:, :d] = prediction.points
     # without a mesh, one cell for every point: ParaView does not show points without cells
-    cells = dict(prediction.cells) or {"vertex": np.arange(n)[:, None]}
+    cells = [
+        ("polygon" if name.startswith("polygon") else name, members)
+        for name, members in prediction.cells.items()
+        if not name.startswith("polyhedron")  # their faces are not known
+    ]
+    cells = cells or [("vertex", np.arange(n)[:, None])]
     # vectors in a plane get a third component for ParaView
     shown = {
         name: f[:, 0] if f.shape[1] == 1
         else np.pad(f, ((0, 0), (0, 1))) if f.shape[1] == 2 == d else f
         for name, f in fields.items()
     }  # fmt: skip
-    mesh = meshio.Mesh(points, list(cells.items()), point_data=shown)
+    mesh = meshio.Mesh(points, cells, point_data=shown)
     with replaced(path) as stream:
         meshio.vtu.write(os.dup(stream.fileno()), mesh)  # it opens descriptors, too
 
