@@ -5,7 +5,7 @@
 !> repeated.
 module test_dense
   use gnograd, only: attention, attention_pool, array_type, reshape, error_type, dp, sp, int64
-  use gnograd_kernels_dense, only: attention_forward, attention_vjp, attention_jvp, attention_hvp, &
+  use gnograd_kernels, only: attention_forward, attention_vjp, attention_jvp, attention_hvp, &
     & attention_pool_forward, attention_pool_vjp, attention_pool_jvp, attention_pool_hvp
   use faces, only: operator_type, check_faces, check_tape, close, numbers
   use testing, only: test_type, check, check_refused
