@@ -562,7 +562,7 @@ def test_fields_on_cells_of_several_types(tmp_path: Path) -> None:
 def test_a_case_of_openfoam(tmp_path: Path) -> None:
     """The lid-driven cavity on 3 x 2 cells, as blockMesh and icoFoam of version 1912 write it."""
     pytest.importorskip("pyvista")
-    shutil.unpack_archive(Path(__file__).parent / "files/openfoam_cavity.zip", tmp_path)
+    shutil.unpack_archive(Path(__file__).parent / "datasets/openfoam_cavity.zip", tmp_path)
     path = tmp_path / "a.foam"
     path.touch()
     with pytest.raises(DataError, match=r"'U' cannot be used .it is on cells; --cells takes these"):
