@@ -254,6 +254,14 @@ def test_types(case, name, dtype, rng):
     )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scores_far_below_zero(dtype, rng):
+    edges = power_law(20, 120)
+    s = (rng.normal(size=(120, 3)) - 1e4).astype(dtype)
+    alpha = to_host(gg.edge_softmax(to_device(s), graph=edges.graph))
+    assert_allclose(alpha, gg.edge_softmax(s, graph=edges.graph), rtol=1e-5)
+
+
 def test_error_of_gno_in_bfloat16(rng):
     """Errors are within the bound of every entry, and on the whole below rounding."""
     bfloat16 = numbers("bfloat16")

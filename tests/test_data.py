@@ -331,6 +331,17 @@ def test_times_of_xdmf_and_of_a_folder(tmp_path: Path, monkeypatch: pytest.Monke
         assert sample.states is not None and np.allclose(sample.states, states, rtol=1e-6)
 
 
+def test_meshes_of_a_trajectory_have_the_same_points(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    points, cells = np.random.default_rng(0).random((4, 2)), [("triangle", np.array([[0, 1, 2]]))]
+    for t in range(3):
+        moved = points + 0.1 * (t == 2)
+        mesh = meshio.Mesh(moved, cells, point_data={"u": np.full((4, 1), float(t))})
+        meshio.write(tmp_path / f"u_{t}.vtu", mesh)
+    with pytest.raises(DataError, match=r"u_2\.vtu: has other points than .*u_0\.vtu"):
+        read(tmp_path, Roles(states=("u",), inputs=()))
+
+
 # ---- forms of the arrays ----
 
 

@@ -296,6 +296,12 @@ def test_positions_that_meant_other_things(call, message):
         call()
 
 
+@pytest.mark.parametrize("shape", [(3, 4), (4, 2), (2,), (1, 2, 4)])
+def test_an_edge_index_has_two_rows(shape):
+    with pytest.raises(ValueError, match=rf"edge_index has shape {re.escape(str(shape))}, needs"):
+        gg.Graph.from_edge_index(np.zeros(shape, int))
+
+
 def test_more_positions_than_ever_were():
     with pytest.raises(TypeError, match=r"takes .* positional arguments"):
         gg.Graph.radius(POINTS, 1.0, POINTS, True, None, ITEMS, ITEMS, 3)

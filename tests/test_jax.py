@@ -439,6 +439,19 @@ def test_functions_are_pickled_and_have_signatures():
     assert gj.gno.__module__ == "gnograd.jax"
 
 
+def test_a_tangent_is_linear_in_its_direction(graph):
+    """The derivative of a jvp by its direction is the jvp along the other one."""
+    coords, loss = loss_of_coords(graph)
+    first, second = like((coords, coords), 1)
+
+    def along(t):
+        return jax.jvp(loss, (coords,), (t,))[1]
+
+    for mapped in (lambda f: f, jax.jit):
+        _, moved = mapped(lambda: jax.jvp(along, (first,), (second,)))()
+        assert_allclose(moved, along(second), rtol=1e-12)
+
+
 def test_derivatives_that_there_are_not(graph):
     coords, loss = loss_of_coords(graph)
     with pytest.raises(NotImplementedError, match="gno: there is no second derivative in forward"):

@@ -411,6 +411,12 @@ def test_refused(kernels, graph, inputs, change, error, message, monkeypatch):
     assert not kernels
 
 
+def test_more_arrays_than_inputs(kernels, graph, inputs):
+    with pytest.raises(TypeError, match="attend: 4 arrays were given for x, a, e"):
+        attend(*inputs, None, graph=graph, heads=4)
+    assert not kernels
+
+
 def test_refused_derivatives(kernels, graph, inputs):
     static = {"graph": graph, "heads": 4}
     cotangent = np.ones((2, 8)), np.ones(3)

@@ -145,8 +145,41 @@ def test_forward_over_reverse(name, graph):
             gradients = torch.autograd.grad(loss_of(function(*duals)), duals)
             return [forward_ad.unpack_dual(g).tangent.clone() for g in gradients]
 
-    torch.autograd.grad(loss_of(function(*leaves)), leaves)
+    first = torch.autograd.grad(loss_of(function(*leaves)), leaves, create_graph=True)
     compare(run)
+    moved = sum((g * x.detach().cos()).sum() for g, x in zip(first, leaves, strict=True))
+    for found, expected in zip(run(), torch.autograd.grad(moved, leaves), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-11)
+
+
+def test_a_negative_view_is_read_as_its_values(graph):
+    """A tensor whose numbers are to be negated, as the imaginary part of a conjugate is."""
+    leaves, function = bind("agg_weighted", graph)
+    view = torch._neg_view(-leaves[0].detach())
+    assert view.is_neg() and view.is_contiguous()
+    expected = function(*leaves)
+    for _ in range(2):  # the second call is one that is known
+        assert torch.equal(function(view, *leaves[1:]), expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_derivatives_that_compiled_programs_have(name, graph, monkeypatch):
+    """The rules of the custom operators themselves, which torch.compile traces."""
+    leaves, function = bind(name, graph)
+
+    def run():
+        first = torch.autograd.grad(loss_of(function(*leaves)), leaves, create_graph=True)
+        second = torch.autograd.grad(loss_of(first), leaves, create_graph=True, allow_unused=True)
+        return first, second
+
+    expected = run()
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    with dispatched():
+        found = run()
+    for group, wanted in zip(found, expected, strict=True):
+        assert_equal([x.detach() for x in group], [x.detach() for x in wanted])
+    with pytest.raises(NotImplementedError, match=f"{name}: there are no third derivatives"):
+        torch.autograd.grad(loss_of(found[1]), leaves)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -36,6 +36,14 @@ def same(graph, other):
             np.testing.assert_array_equal(mine, theirs)
 
 
+def test_self_loops_need_features_of_every_edge():
+    layer = gt.GATConv(4, 3, edge_dim=2)
+    ends = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    for n_edges in (2, 4):
+        with pytest.raises(ValueError, match="needs one row for each of the 3 edges"):
+            layer(torch.ones(3, 4), ends, torch.ones(n_edges, 2))
+
+
 @pytest.mark.parametrize("self_loops", [None, False, True])
 @pytest.mark.parametrize("sizes", [(5, 5, 30), (4, 7, 20), (7, 4, 20), (3, 3, 0), (1, 1, 4)])
 def test_graph_of_edges(sizes, self_loops):
