@@ -27,6 +27,7 @@ import test_aggregation
 import test_ascend
 import test_attention
 import test_compat
+import test_dense
 import test_dimenet
 import test_edge_mlp
 import test_edge_softmax
@@ -362,6 +363,15 @@ def test_sparse_attention(case, dtype, rng):
     cotangent = test_nsa.cotangents(case, rng.normal(size=out.shape).astype(numbers(dtype)), lse)
     # a query that sees one key has as gradient a difference of two products with the saved output
     check_faces(case.operator, inputs, tangents, cotangent, static, dtype, slack=4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@test_dense.every_operator
+@pytest.mark.parametrize("case", test_dense.CASES + test_dense.LARGE[:1], ids=str)
+def test_dense_attention(case, operator, dtype, rng):
+    inputs = case.inputs(operator, rng, dtype)
+    tangents, cotangent = like(inputs, rng), case.cotangent(operator, rng, dtype)
+    check_faces(operator, inputs, tangents, cotangent, case.static, dtype, slack=4)
 
 
 def test_selections_are_checked_where_duplicates_are_errors(rng):
@@ -906,7 +916,8 @@ def test_every_kernel_is_tested():
     kernels = {name.rsplit("_", 2)[0] for name in cuda_library.library().faces}
     cases = CASES + TRIPLETS + test_nsa.CASES + test_gno.MANY + test_gno_jets.MANY
     cases += test_gno_deep.MANY + test_edge_mlp.MANY
-    tested = {case.operator.name for case in cases}
+    tested = {operator.name for operator in test_dense.OPERATORS}
+    tested |= {case.operator.name for case in cases}
     assert kernels == tested | {
         "compress", "graph_from_csc", "graph_from_edges", "graph_rows", "graph_union",
         "nearer_neighbors", "nearest_neighbors", "neighbor_list", "neighbors",

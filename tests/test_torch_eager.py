@@ -229,8 +229,9 @@ def test_it_is_past_the_dispatcher(graph, custom):
         leaves, function = bind(name, graph)
         loss_of(function(*leaves)).backward()
     # whose static arrays are looked at
-    with_arrays = {"agg_relational", "compress", "mha_gat_v2", "mha_simple", "selected_attention"}
-    assert set(custom) == with_arrays
+    assert set(custom) == {
+        "agg_relational", "attention", "compress", "mha_gat_v2", "mha_simple", "selected_attention",
+    }  # fmt: skip
     with dispatched():
         gt.agg_simple(torch.ones(5, 2), graph=graph)
     assert custom[-1] == "agg_simple"
