@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Dense attention in PyTorch: attention with PyTorch's arguments, and slice attention."""
+"""Dense attention in PyTorch: with PyTorch's arguments, and the layers for points made of it."""
 
 import numpy as np
 import pytest
@@ -263,3 +263,56 @@ def test_operators_of_functional():
     out = gt.attention(q, k, v)
     expected = reference.attention(*(x.numpy() for x in (q, k, v)))
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-12)
+
+
+# ---- RotaryPoints ----
+
+
+def test_rotary_is_a_complex_factor():
+    """AB-UPT's: pairs of neighbours are complex numbers, and the rest has the angle 0."""
+    x, positions = randn(5, 7, 3, 16), 1000 * torch.rand(5, 7, 3, dtype=torch.float64)
+    omega = 10000.0 ** (-torch.arange(0, 4, 2, dtype=torch.float64) / 4)
+    angles = (positions[..., None] * omega).flatten(-2)
+    angles = torch.nn.functional.pad(angles, (0, 2))[..., None, :]
+    numbers = torch.view_as_complex(x.unflatten(-1, (8, 2)))
+    expected = torch.view_as_real(numbers * torch.polar(torch.ones_like(angles), angles))
+    rotary = gt.RotaryPoints(16, 3)
+    torch.testing.assert_close(rotary(x, positions), expected.flatten(-2), rtol=1e-12, atol=1e-12)
+    heads_first = rotary(x.transpose(1, 2), positions[:, None])
+    torch.testing.assert_close(heads_first.transpose(1, 2), expected.flatten(-2))
+    torch.testing.assert_close(rotary(x, positions[0])[0], rotary(x[0], positions[0]))
+
+
+def test_attention_with_rotary_knows_differences_only():
+    rotary, q, k = gt.RotaryPoints(8, 2), randn(6, 2, 8), randn(9, 2, 8)
+    x, y, shift = randn(6, 2), randn(9, 2), randn(2)
+    out = gt.attention(rotary(q, x), rotary(k, y), k)
+    moved = gt.attention(rotary(q, x + shift), rotary(k, y + shift), k)
+    torch.testing.assert_close(moved, out)
+    assert not torch.allclose(gt.attention(rotary(q, x + shift), rotary(k, y), k), out)
+
+
+def test_rotary_differentiates_by_coordinates():
+    rotary, q = gt.RotaryPoints(5, 2), randn(3, 1, 5).requires_grad_()
+    x = randn(3, 2).requires_grad_()
+
+    def field(q, x):
+        return gt.attention(rotary(q, x), rotary(q, x), q)
+
+    assert torch.autograd.gradcheck(field, (q, x))
+    assert torch.autograd.gradgradcheck(field, (q, x))
+
+
+def test_rotary_keeps_angles_of_half_precision():
+    rotary, q = gt.RotaryPoints(6, 3), torch.randn(4, 2, 6)
+    x = 1000 * torch.rand(4, 3)
+    torch.testing.assert_close(rotary(q.bfloat16(), x), rotary(q.bfloat16().float(), x).bfloat16())
+    expected = rotary(q, x)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(rotary(q, x), expected, rtol=0, atol=0)
+    with pytest.raises(ValueError, match="dim_head is 4 and coord_dim 3, needs"):
+        gt.RotaryPoints(4, 3)
+    with pytest.raises(ValueError, match=r"x has shape \(4, 2, 6\) and positions \(3, 3\), need"):
+        rotary(q, x[:3])
+    with pytest.raises(ValueError, match=r"positions \(4, 2\), need"):
+        rotary(q, x[:, :2])

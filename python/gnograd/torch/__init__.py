@@ -35,6 +35,7 @@ from gnograd.torch.neuralop import (
 )
 from gnograd.torch.patching import patch_neuraloperator
 from gnograd.torch.rgcn import RGCNConv
+from gnograd.torch.rotary_points import RotaryPoints
 from gnograd.torch.sage import SAGEConv
 from gnograd.torch.scaled_dot_product import scaled_dot_product_attention
 from gnograd.torch.slice_attention import SliceAttention
@@ -68,6 +69,7 @@ __all__ = [
     "NativeSparseAttention",
     "NeighborSearch",
     "RGCNConv",
+    "RotaryPoints",
     "SAGEConv",
     "SliceAttention",
     "SinusoidalEmbedding",
