@@ -265,6 +265,61 @@ def test_operators_of_functional():
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("gumbel", [False, True])
+def test_packed_clouds_do_not_see_each_other(gumbel):
+    layer, x = slices(plus=gumbel, gumbel=gumbel), randn(12, 6)
+    torch.manual_seed(3)
+    packed = layer(x, cu_seqlens=[0, 7, 7, 12])
+    torch.manual_seed(3)
+    torch.testing.assert_close(packed, torch.cat([layer(x[:7]), layer(x[7:])]))
+    with pytest.raises(ValueError, match="needs to ascend from 0 to 12"):
+        layer(x, cu_seqlens=torch.tensor([0, 5]))
+    with pytest.raises(ValueError, match="cu_seqlens needs"):
+        layer(x[None], cu_seqlens=[0, 12])
+
+
+# ---- Transolver ----
+
+
+def test_block_is_its_formula():
+    block = gt.TransolverBlock(3, 6, act="silu", last_layer=True, out_dim=2, slice_num=5).double()
+    x = randn(2, 9, 6)
+    h = x + physics_attention(block.Attn, block.ln_1(x))
+    norm, mlp = block.ln_mlp1
+    first, _, second = mlp.layers
+    h = h + second(torch.nn.functional.silu(first(norm(h))))
+    expected = block.ln_mlp2(h)
+    torch.testing.assert_close(block(x), expected)
+    packed = block(x.flatten(0, 1), cu_seqlens=[0, 9, 18])
+    torch.testing.assert_close(packed, expected.flatten(0, 1))
+
+
+def test_block_loads_a_state_dict_of_transolver():
+    options = {"last_layer": True, "slice_num": 5, "eps": 1e-5, "temperature_range": None}
+    ours, other = (gt.TransolverBlock(3, 6, **options) for _ in range(2))
+    names = {
+        "ln_mlp1.0.": "ln_2.", "ln_mlp1.1.layers.0.": "mlp.linear_pre.0.",
+        "ln_mlp1.1.layers.2.": "mlp.linear_post.", "ln_mlp2.0.": "ln_3.", "ln_mlp2.1.": "mlp2.",
+        "Attn.out_linear.": "Attn.to_out.0.",
+    }  # fmt: skip
+    theirs = {}
+    for name, value in ours.state_dict().items():
+        stem = next((old for old in names if name.startswith(old)), "")
+        theirs["0." + names.get(stem, "") + name.removeprefix(stem)] = value
+    parts = theirs.pop("0.Attn.qkv_project.weight").chunk(3)
+    theirs |= {f"0.Attn.to_{name}.weight": x for name, x in zip("qkv", parts, strict=True)}
+    torch.nn.Sequential(other).load_state_dict(theirs)
+    x = torch.randn(2, 9, 6)
+    torch.testing.assert_close(other(x), ours(x), rtol=0, atol=0)
+
+
+def test_block_refuses():
+    with pytest.raises(ValueError, match="hidden_dim is 10, needs a multiple of 4 heads"):
+        gt.TransolverBlock(4, 10)
+    with pytest.raises(ValueError, match="act is 'swish', needs one of 'gelu'"):
+        gt.TransolverBlock(2, 10, act="swish")
+
+
 # ---- RotaryPoints ----
 
 

@@ -39,6 +39,7 @@ from gnograd.torch.rotary_points import RotaryPoints
 from gnograd.torch.sage import SAGEConv
 from gnograd.torch.scaled_dot_product import scaled_dot_product_attention
 from gnograd.torch.slice_attention import SliceAttention
+from gnograd.torch.transolver import TransolverBlock
 from gnograd.torch.weighting import dispatch_weighting_fn
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "SliceAttention",
     "SinusoidalEmbedding",
     "TransformerConv",
+    "TransolverBlock",
     "WeightedAggregation",
     "ball_tree_order",
     "collate",
