@@ -278,6 +278,81 @@ def test_packed_clouds_do_not_see_each_other(gumbel):
         layer(x[None], cu_seqlens=[0, 12])
 
 
+# ---- FLARE and GALE ----
+
+
+def by_heads(x, heads):
+    return x.unflatten(-1, (heads, -1)).transpose(-3, -2)
+
+
+def softmax_attention(q, k, v, scale):
+    return torch.softmax(scale * q @ k.transpose(-2, -1), dim=-1) @ v
+
+
+@pytest.mark.parametrize("shape", [(1, 20, 6), (3, 20, 6), (20, 6)])
+def test_flare_is_its_formula(shape):
+    layer = gt.FLARE(6, heads=2, dim_head=4, n_global_queries=5, scale=0.7).double()
+    x = randn(*shape).requires_grad_()
+    points = by_heads(layer.in_project_x(x), 2)
+    keys, latents = layer.self_k(points), layer.q_global[0]
+    encoded = softmax_attention(latents, keys, layer.self_v(points), 0.7)
+    decoded = softmax_attention(keys, latents, encoded, 0.7)
+    expected = layer.out_linear(decoded.transpose(-3, -2).flatten(-2))
+    out = layer(x)
+    torch.testing.assert_close(out, expected, rtol=1e-10, atol=1e-12)
+    c, wanted = randn(*out.shape), [x, *layer.parameters()]
+    found = torch.autograd.grad(out, wanted, c)
+    for a, b in zip(found, torch.autograd.grad(expected, wanted, c), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+
+
+def gale(**options):
+    layer = gt.GALE(6, heads=3, dim_head=4, slice_num=5, context_dim=2, **options).double()
+    if layer.state_mixing_mode == "weighted":
+        torch.nn.init.constant_(layer.state_mixing, 0.4)
+    return layer.eval()
+
+
+@pytest.mark.parametrize("mode", ["weighted", "concat_project"])
+@pytest.mark.parametrize("plus", [False, True])
+def test_gale_is_its_formula(mode, plus):
+    layer = gale(state_mixing_mode=mode, plus=plus)
+    x, context = randn(2, 20, 6), randn(2, 3, 7, 2)
+    among = layer._among_slices
+
+    def mixed(tokens, cu):  # (B S, H, D)
+        tokens_of_head = tokens.unflatten(0, (2, 5)).transpose(1, 2)
+        q, k, v = layer.cross_q(tokens_of_head), layer.cross_k(context), layer.cross_v(context)
+        across = softmax_attention(q, k, v, 0.5).transpose(1, 2).flatten(0, 1)
+        if mode == "concat_project":
+            return layer.concat_project(torch.cat([among(tokens, cu), across], dim=-1))
+        w = torch.sigmoid(layer.state_mixing)
+        return w * among(tokens, cu) + (1 - w) * across
+
+    torch.testing.assert_close(layer(x, context), layer._through_slices(x, None, mixed))
+    torch.testing.assert_close(layer(x), physics_attention(layer, x))
+    several = layer((x, x[:, :4]), context)
+    torch.testing.assert_close(several[1], layer(x[:, :4], context))
+    torch.testing.assert_close(layer(x[1], context[1:]), several[0][1])
+
+
+def test_flare_and_gale_differentiate_twice():
+    flare = gt.FLARE(6, heads=2, dim_head=2, n_global_queries=3).double()
+    x, context = randn(5, 6).requires_grad_(), randn(1, 3, 2, 2).requires_grad_()
+    for layer, inputs in ((flare, (x,)), (gale(), (x, context))):
+        assert torch.autograd.gradcheck(layer, inputs)
+        assert torch.autograd.gradgradcheck(layer, inputs)
+
+
+def test_flare_and_gale_refuse():
+    with pytest.raises(ValueError, match=r"x has shape \(2, 7\), needs \(B, N, 6\) or \(N, 6\)"):
+        gt.FLARE(6, 2, 4)(torch.ones(2, 7))
+    with pytest.raises(ValueError, match="state_mixing_mode is 'sum', needs 'weighted' or"):
+        gale(state_mixing_mode="sum")
+    with pytest.raises(ValueError, match=r"context has shape \(2, 4, 7, 2\), needs \(2, 3, C, 2\)"):
+        gale()(randn(2, 20, 6), randn(2, 4, 7, 2))
+
+
 # ---- Transolver ----
 
 

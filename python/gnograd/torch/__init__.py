@@ -14,7 +14,9 @@ from gnograd.torch.dimenet_weights import dimenet_state_dict
 from gnograd.torch.distributed import halo
 from gnograd.torch.dropout import dropout_factors
 from gnograd.torch.edges import graph_from_edge_index, with_self_loops
+from gnograd.torch.flare import FLARE
 from gnograd.torch.functional import *
+from gnograd.torch.gale import GALE
 from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
 from gnograd.torch.gcn import GCNConv
 from gnograd.torch.geometric_embedding import GeometricEmbedding
@@ -33,7 +35,7 @@ from gnograd.torch.neuralop import (
     LinearChannelMLP,
     SinusoidalEmbedding,
 )
-from gnograd.torch.patching import patch_neuraloperator
+from gnograd.torch.patching import patch_neuraloperator, patch_physicsnemo
 from gnograd.torch.rgcn import RGCNConv
 from gnograd.torch.rotary_points import RotaryPoints
 from gnograd.torch.sage import SAGEConv
@@ -44,6 +46,8 @@ from gnograd.torch.weighting import dispatch_weighting_fn
 
 __all__ = [
     "AGNO",
+    "FLARE",
+    "GALE",
     "GNO",
     "MAGNO",
     "BallSparseAttention",
@@ -88,6 +92,7 @@ __all__ = [
     "neighbor_search",
     "neighborhood_moments",
     "patch_neuraloperator",
+    "patch_physicsnemo",
     "scaled_dot_product_attention",
     "torch_operator",
     "with_self_loops",

@@ -88,18 +88,19 @@ class SliceAttention(nn.Module):
         self.plus, self.eps, self.temperature_range = plus, eps, temperature_range
         self.gumbel = gumbel
         inner = heads * dim_head
+        # in PhysicsNeMo's order, which states of optimisers have
         self.temperature = nn.Parameter(torch.full((1, 1, heads, 1), 0.5))
         if plus:
             self.proj_temperature = nn.Sequential(
                 nn.Linear(dim_head, slice_num), nn.GELU(), nn.Linear(slice_num, 1), nn.GELU()
             )
-        self.in_project_x = nn.Linear(dim, inner)
-        if not plus:
-            self.in_project_fx = nn.Linear(dim, inner)
         self.in_project_slice = nn.Linear(dim_head, slice_num)
         nn.init.orthogonal_(self.in_project_slice.weight)
         self.qkv_project = nn.Linear(dim_head, 3 * dim_head, bias=False)
         self.out_linear = nn.Linear(inner, dim)
+        self.in_project_x = nn.Linear(dim, inner)
+        if not plus:
+            self.in_project_fx = nn.Linear(dim, inner)
         self.out_dropout = nn.Dropout(dropout)
         self.register_load_state_dict_pre_hook(_rename)
 
