@@ -55,6 +55,7 @@ class _Patch:
     def _places(self) -> list[tuple[ModuleType, str, Any, type]]:
         """All places of the classes in the package's modules: module, name, theirs, ours."""
         try:
+            importlib.import_module(self._package)
             pairs = [
                 (getattr(importlib.import_module(origin), ours.__name__), ours)
                 for ours, origin in self._layers.items()
