@@ -58,7 +58,8 @@ def batch_of(model: PointModel, made: PointData) -> tuple:
 
 
 @pytest.mark.parametrize(
-    ("name", "apart"), [*((name, False) for name in NAMES), ("gno", True), ("magno", True)]
+    ("name", "apart"),
+    [*((name, False) for name in NAMES), ("gno", True), ("magno", True), ("transolver", True)],
 )
 def test_items_of_a_batch_do_not_see_each_other(name: str, apart: bool) -> None:
     made = data(apart=apart)
@@ -71,7 +72,7 @@ def test_items_of_a_batch_do_not_see_each_other(name: str, apart: bool) -> None:
     assert all(p.grad is not None for p in model.parameters())
 
 
-@pytest.mark.parametrize("name", ["gno", "gino", "magno"])
+@pytest.mark.parametrize("name", ["gno", "gino", "magno", "transolver"])
 def test_saved_models_are_the_same(tmp_path: Path, name: str) -> None:
     made = data(d=1, in_time=True, period=3.0)
     model = model_of(made, name)
@@ -109,13 +110,35 @@ def test_positions_stay_float32_under_autocast(name: str) -> None:
     seen = {}
     for path, module in model.named_modules():
         part = path.rpartition(".")[2]
-        if part in ("lift", "position", "where", "node_encoder"):
+        if part in ("lift", "preprocess", "position", "where", "node_encoder"):
             module.register_forward_hook(
                 lambda _, __, out, part=part: seen.update({part: out.dtype})
             )
     with torch.autocast("cpu", torch.bfloat16):
         model(*batch_of(model, made))
     assert seen and set(seen.values()) == {torch.float32}
+
+
+def test_laplacian_of_transolver_is_that_of_differences() -> None:
+    """Second derivatives of an output by its own point, through four layers."""
+    torch.manual_seed(0)
+    net = models.PointTransolver(2, 1, 1, radius=1.0, width=8, heads=2, layers=4, slices=4).double()
+    for p in net.parameters():  # initial ones are so small that all is nearly linear
+        torch.nn.init.normal_(p, std=0.6)
+    x, f = torch.rand(7, 2, dtype=torch.float64), torch.rand(7, 1, dtype=torch.float64)
+
+    def output(own: torch.Tensor) -> torch.Tensor:
+        return net(Cloud.of([torch.cat([own[None], x[1:]])]), f, None, {})[0, 0]
+
+    hessian = torch.autograd.functional.hessian(output, x[0])
+    step, laplacian = 3e-3, 0.0
+    for axis in 0, 1:
+        e = torch.zeros(2, dtype=torch.float64)
+        e[axis] = step
+        u = [float(output(x[0] + k * e).detach()) for k in (-2, -1, 0, 1, 2)]
+        laplacian += (-u[0] + 16 * u[1] - 30 * u[2] + 16 * u[3] - u[4]) / (12 * step**2)
+    assert abs(laplacian) > 0.01
+    assert abs(float(hessian.trace()) - laplacian) < 1e-6 * abs(laplacian)
 
 
 def test_magno_sees_the_same_on_both_sides_of_a_periodic_border() -> None:

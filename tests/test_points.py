@@ -148,6 +148,18 @@ def same_bits(a: Path, b: Path) -> bool:
     )
 
 
+def test_transolver_learns(tmp_path: Path) -> None:
+    data = write_samples(tmp_path / "a.npz", 10)
+    output = done(
+        *("train", "points", "--model=transolver", "--data", data, *TRAIN, "--epochs=20"),
+        *("--out", tmp_path / "run"),
+    )
+    error, mean = map(float, re.search(r"validation .*│ ([\d.e-]+) +│ ([\d.e-]+)", output).groups())
+    assert error < 0.8 * mean
+    done("predict", "--model", tmp_path / "run", "--data", data, "--out", tmp_path / "u.npz")
+    assert contents(tmp_path / "u.npz").arrays["solution"].shape == (10, 40, 1)
+
+
 def test_continued_runs_have_the_same_bits(tmp_path, monkeypatch) -> None:
     data = write_samples(tmp_path / "a.npz")
     run = ["train", "points", "--data", data, *TRAIN, "--epochs=4", "--ema=0.9", "--out"]

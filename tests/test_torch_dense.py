@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Dense attention in PyTorch: attention with PyTorch's arguments, and slice attention."""
+"""Dense attention in PyTorch: with PyTorch's arguments, and the layers for points made of it."""
 
 import numpy as np
 import pytest
@@ -263,3 +263,186 @@ def test_operators_of_functional():
     out = gt.attention(q, k, v)
     expected = reference.attention(*(x.numpy() for x in (q, k, v)))
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("gumbel", [False, True])
+def test_packed_clouds_do_not_see_each_other(gumbel):
+    layer, x = slices(plus=gumbel, gumbel=gumbel), randn(12, 6)
+    torch.manual_seed(3)
+    packed = layer(x, cu_seqlens=[0, 7, 7, 12])
+    torch.manual_seed(3)
+    torch.testing.assert_close(packed, torch.cat([layer(x[:7]), layer(x[7:])]))
+    with pytest.raises(ValueError, match="needs to ascend from 0 to 12"):
+        layer(x, cu_seqlens=torch.tensor([0, 5]))
+    with pytest.raises(ValueError, match="cu_seqlens needs"):
+        layer(x[None], cu_seqlens=[0, 12])
+
+
+# ---- FLARE and GALE ----
+
+
+def by_heads(x, heads):
+    return x.unflatten(-1, (heads, -1)).transpose(-3, -2)
+
+
+def softmax_attention(q, k, v, scale):
+    return torch.softmax(scale * q @ k.transpose(-2, -1), dim=-1) @ v
+
+
+@pytest.mark.parametrize("shape", [(1, 20, 6), (3, 20, 6), (20, 6)])
+def test_flare_is_its_formula(shape):
+    layer = gt.FLARE(6, heads=2, dim_head=4, n_global_queries=5, scale=0.7).double()
+    x = randn(*shape).requires_grad_()
+    points = by_heads(layer.in_project_x(x), 2)
+    keys, latents = layer.self_k(points), layer.q_global[0]
+    encoded = softmax_attention(latents, keys, layer.self_v(points), 0.7)
+    decoded = softmax_attention(keys, latents, encoded, 0.7)
+    expected = layer.out_linear(decoded.transpose(-3, -2).flatten(-2))
+    out = layer(x)
+    torch.testing.assert_close(out, expected, rtol=1e-10, atol=1e-12)
+    c, wanted = randn(*out.shape), [x, *layer.parameters()]
+    found = torch.autograd.grad(out, wanted, c)
+    for a, b in zip(found, torch.autograd.grad(expected, wanted, c), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+
+
+def gale(**options):
+    layer = gt.GALE(6, heads=3, dim_head=4, slice_num=5, context_dim=2, **options).double()
+    if layer.state_mixing_mode == "weighted":
+        torch.nn.init.constant_(layer.state_mixing, 0.4)
+    return layer.eval()
+
+
+@pytest.mark.parametrize("mode", ["weighted", "concat_project"])
+@pytest.mark.parametrize("plus", [False, True])
+def test_gale_is_its_formula(mode, plus):
+    layer = gale(state_mixing_mode=mode, plus=plus)
+    x, context = randn(2, 20, 6), randn(2, 3, 7, 2)
+    among = layer._among_slices
+
+    def mixed(tokens, cu):  # (B S, H, D)
+        tokens_of_head = tokens.unflatten(0, (2, 5)).transpose(1, 2)
+        q, k, v = layer.cross_q(tokens_of_head), layer.cross_k(context), layer.cross_v(context)
+        across = softmax_attention(q, k, v, 0.5).transpose(1, 2).flatten(0, 1)
+        if mode == "concat_project":
+            return layer.concat_project(torch.cat([among(tokens, cu), across], dim=-1))
+        w = torch.sigmoid(layer.state_mixing)
+        return w * among(tokens, cu) + (1 - w) * across
+
+    torch.testing.assert_close(layer(x, context), layer._through_slices(x, None, mixed))
+    torch.testing.assert_close(layer(x), physics_attention(layer, x))
+    several = layer((x, x[:, :4]), context)
+    torch.testing.assert_close(several[1], layer(x[:, :4], context))
+    torch.testing.assert_close(layer(x[1], context[1:]), several[0][1])
+
+
+def test_flare_and_gale_differentiate_twice():
+    flare = gt.FLARE(6, heads=2, dim_head=2, n_global_queries=3).double()
+    x, context = randn(5, 6).requires_grad_(), randn(1, 3, 2, 2).requires_grad_()
+    for layer, inputs in ((flare, (x,)), (gale(), (x, context))):
+        assert torch.autograd.gradcheck(layer, inputs)
+        assert torch.autograd.gradgradcheck(layer, inputs)
+
+
+def test_flare_and_gale_refuse():
+    with pytest.raises(ValueError, match=r"x has shape \(2, 7\), needs \(B, N, 6\) or \(N, 6\)"):
+        gt.FLARE(6, 2, 4)(torch.ones(2, 7))
+    with pytest.raises(ValueError, match="state_mixing_mode is 'sum', needs 'weighted' or"):
+        gale(state_mixing_mode="sum")
+    with pytest.raises(ValueError, match=r"context has shape \(2, 4, 7, 2\), needs \(2, 3, C, 2\)"):
+        gale()(randn(2, 20, 6), randn(2, 4, 7, 2))
+
+
+# ---- Transolver ----
+
+
+def test_block_is_its_formula():
+    block = gt.TransolverBlock(3, 6, act="silu", last_layer=True, out_dim=2, slice_num=5).double()
+    x = randn(2, 9, 6)
+    h = x + physics_attention(block.Attn, block.ln_1(x))
+    norm, mlp = block.ln_mlp1
+    first, _, second = mlp.layers
+    h = h + second(torch.nn.functional.silu(first(norm(h))))
+    expected = block.ln_mlp2(h)
+    torch.testing.assert_close(block(x), expected)
+    packed = block(x.flatten(0, 1), cu_seqlens=[0, 9, 18])
+    torch.testing.assert_close(packed, expected.flatten(0, 1))
+
+
+def test_block_loads_a_state_dict_of_transolver():
+    options = {"last_layer": True, "slice_num": 5, "eps": 1e-5, "temperature_range": None}
+    ours, other = (gt.TransolverBlock(3, 6, **options) for _ in range(2))
+    names = {
+        "ln_mlp1.0.": "ln_2.", "ln_mlp1.1.layers.0.": "mlp.linear_pre.0.",
+        "ln_mlp1.1.layers.2.": "mlp.linear_post.", "ln_mlp2.0.": "ln_3.", "ln_mlp2.1.": "mlp2.",
+        "Attn.out_linear.": "Attn.to_out.0.",
+    }  # fmt: skip
+    theirs = {}
+    for name, value in ours.state_dict().items():
+        stem = next((old for old in names if name.startswith(old)), "")
+        theirs["0." + names.get(stem, "") + name.removeprefix(stem)] = value
+    parts = theirs.pop("0.Attn.qkv_project.weight").chunk(3)
+    theirs |= {f"0.Attn.to_{name}.weight": x for name, x in zip("qkv", parts, strict=True)}
+    torch.nn.Sequential(other).load_state_dict(theirs)
+    x = torch.randn(2, 9, 6)
+    torch.testing.assert_close(other(x), ours(x), rtol=0, atol=0)
+
+
+def test_block_refuses():
+    with pytest.raises(ValueError, match="hidden_dim is 10, needs a multiple of 4 heads"):
+        gt.TransolverBlock(4, 10)
+    with pytest.raises(ValueError, match="act is 'swish', needs one of 'gelu'"):
+        gt.TransolverBlock(2, 10, act="swish")
+
+
+# ---- RotaryPoints ----
+
+
+def test_rotary_is_a_complex_factor():
+    """AB-UPT's: pairs of neighbours are complex numbers, and the rest has the angle 0."""
+    x, positions = randn(5, 7, 3, 16), 1000 * torch.rand(5, 7, 3, dtype=torch.float64)
+    omega = 10000.0 ** (-torch.arange(0, 4, 2, dtype=torch.float64) / 4)
+    angles = (positions[..., None] * omega).flatten(-2)
+    angles = torch.nn.functional.pad(angles, (0, 2))[..., None, :]
+    numbers = torch.view_as_complex(x.unflatten(-1, (8, 2)))
+    expected = torch.view_as_real(numbers * torch.polar(torch.ones_like(angles), angles))
+    rotary = gt.RotaryPoints(16, 3)
+    torch.testing.assert_close(rotary(x, positions), expected.flatten(-2), rtol=1e-12, atol=1e-12)
+    heads_first = rotary(x.transpose(1, 2), positions[:, None])
+    torch.testing.assert_close(heads_first.transpose(1, 2), expected.flatten(-2))
+    torch.testing.assert_close(rotary(x, positions[0])[0], rotary(x[0], positions[0]))
+
+
+def test_attention_with_rotary_knows_differences_only():
+    rotary, q, k = gt.RotaryPoints(8, 2), randn(6, 2, 8), randn(9, 2, 8)
+    x, y, shift = randn(6, 2), randn(9, 2), randn(2)
+    out = gt.attention(rotary(q, x), rotary(k, y), k)
+    moved = gt.attention(rotary(q, x + shift), rotary(k, y + shift), k)
+    torch.testing.assert_close(moved, out)
+    assert not torch.allclose(gt.attention(rotary(q, x + shift), rotary(k, y), k), out)
+
+
+def test_rotary_differentiates_by_coordinates():
+    rotary, q = gt.RotaryPoints(5, 2), randn(3, 1, 5).requires_grad_()
+    x = randn(3, 2).requires_grad_()
+
+    def field(q, x):
+        return gt.attention(rotary(q, x), rotary(q, x), q)
+
+    assert torch.autograd.gradcheck(field, (q, x))
+    assert torch.autograd.gradgradcheck(field, (q, x))
+
+
+def test_rotary_keeps_angles_of_half_precision():
+    rotary, q = gt.RotaryPoints(6, 3), torch.randn(4, 2, 6)
+    x = 1000 * torch.rand(4, 3)
+    torch.testing.assert_close(rotary(q.bfloat16(), x), rotary(q.bfloat16().float(), x).bfloat16())
+    expected = rotary(q, x)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(rotary(q, x), expected, rtol=0, atol=0)
+    with pytest.raises(ValueError, match="dim_head is 4 and coord_dim 3, needs"):
+        gt.RotaryPoints(4, 3)
+    with pytest.raises(ValueError, match=r"x has shape \(4, 2, 6\) and positions \(3, 3\), need"):
+        rotary(q, x[:3])
+    with pytest.raises(ValueError, match=r"positions \(4, 2\), need"):
+        rotary(q, x[:, :2])

@@ -22,7 +22,7 @@ POINTS = PointsConfig()
 CONFIG = "config.json"
 """File of a run with its options."""
 
-MODELS = ("gno", "gino", "magno", "mgn", "bsa")
+MODELS = ("gno", "gino", "magno", "mgn", "bsa", "transolver")
 SIZES = ("small", "medium", "large")
 LOGS = ("csv", "tensorboard")
 PROBLEMS = (

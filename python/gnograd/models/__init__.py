@@ -15,6 +15,7 @@ from gnograd.models.magno import PointMAGNO
 from gnograd.models.mgn import PointMeshGraphNet
 from gnograd.models.network import Network
 from gnograd.models.point_model import Description, PointModel
+from gnograd.models.transolver import PointTransolver
 
 __all__ = [
     "MODELS",
@@ -29,6 +30,7 @@ __all__ = [
     "PointMAGNO",
     "PointMeshGraphNet",
     "PointModel",
+    "PointTransolver",
     "description_of",
     "load",
     "options_of",

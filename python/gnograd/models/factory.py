@@ -17,6 +17,7 @@ from gnograd.models.gno import PointGNO
 from gnograd.models.magno import PointMAGNO
 from gnograd.models.mgn import PointMeshGraphNet
 from gnograd.models.network import Network
+from gnograd.models.transolver import PointTransolver
 
 __all__ = ["MODELS", "NAMES", "SIZES", "options_of"]
 
@@ -26,6 +27,7 @@ MODELS: dict[str, type[Network]] = {
     "magno": PointMAGNO,
     "mgn": PointMeshGraphNet,
     "bsa": PointBSA,
+    "transolver": PointTransolver,
 }
 """Networks by name."""
 
@@ -63,6 +65,11 @@ _OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
         {"width": 64, "heads": 4, "layers": 6, "ball_size": 64},
         {"width": 128, "heads": 8, "layers": 12, "ball_size": 128},
     ),
+    "transolver": (
+        {"width": 32, "heads": 4, "layers": 3, "slices": 16},
+        {"width": 64, "heads": 4, "layers": 4, "slices": 32},
+        {"width": 128, "heads": 8, "layers": 8, "slices": 64},
+    ),
 }
 
 _NEAREST = {1: 8, 2: 6, 3: 20}
@@ -84,7 +91,7 @@ def options_of(
 
     Parameters
     ----------
-    name : {"gno", "gino", "magno", "mgn", "bsa"}
+    name : {"gno", "gino", "magno", "mgn", "bsa", "transolver"}
     size : {"small", "medium", "large"}
     clouds : sequence of ndarray, (n, d)
         Points as the network will see them, of some samples.

@@ -118,7 +118,7 @@ class PointModel(nn.Module):
         ----------
         data : gnograd.data.PointData
             Training data.
-        name : {"gno", "gino", "magno", "mgn", "bsa"}
+        name : {"gno", "gino", "magno", "mgn", "bsa", "transolver"}
         size : {"small", "medium", "large"}
         radius : float, optional
             Distance up to which points are neighbours, in units of the data.

@@ -14,7 +14,9 @@ from gnograd.torch.dimenet_weights import dimenet_state_dict
 from gnograd.torch.distributed import halo
 from gnograd.torch.dropout import dropout_factors
 from gnograd.torch.edges import graph_from_edge_index, with_self_loops
+from gnograd.torch.flare import FLARE
 from gnograd.torch.functional import *
+from gnograd.torch.gale import GALE
 from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
 from gnograd.torch.gcn import GCNConv
 from gnograd.torch.geometric_embedding import GeometricEmbedding
@@ -33,15 +35,19 @@ from gnograd.torch.neuralop import (
     LinearChannelMLP,
     SinusoidalEmbedding,
 )
-from gnograd.torch.patching import patch_neuraloperator
+from gnograd.torch.patching import patch_neuraloperator, patch_physicsnemo
 from gnograd.torch.rgcn import RGCNConv
+from gnograd.torch.rotary_points import RotaryPoints
 from gnograd.torch.sage import SAGEConv
 from gnograd.torch.scaled_dot_product import scaled_dot_product_attention
 from gnograd.torch.slice_attention import SliceAttention
+from gnograd.torch.transolver import TransolverBlock
 from gnograd.torch.weighting import dispatch_weighting_fn
 
 __all__ = [
     "AGNO",
+    "FLARE",
+    "GALE",
     "GNO",
     "MAGNO",
     "BallSparseAttention",
@@ -68,10 +74,12 @@ __all__ = [
     "NativeSparseAttention",
     "NeighborSearch",
     "RGCNConv",
+    "RotaryPoints",
     "SAGEConv",
     "SliceAttention",
     "SinusoidalEmbedding",
     "TransformerConv",
+    "TransolverBlock",
     "WeightedAggregation",
     "ball_tree_order",
     "collate",
@@ -84,6 +92,7 @@ __all__ = [
     "neighbor_search",
     "neighborhood_moments",
     "patch_neuraloperator",
+    "patch_physicsnemo",
     "scaled_dot_product_attention",
     "torch_operator",
     "with_self_loops",

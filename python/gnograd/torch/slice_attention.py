@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from gnograd.torch import functional
+from gnograd.torch.sparse_branches import checked_borders
 
-__all__ = ["SliceAttention"]
+__all__ = ["SliceAttention", "equal_borders"]
 
 
 class SliceAttention(nn.Module):
@@ -87,28 +88,32 @@ class SliceAttention(nn.Module):
         self.plus, self.eps, self.temperature_range = plus, eps, temperature_range
         self.gumbel = gumbel
         inner = heads * dim_head
+        # in PhysicsNeMo's order, which states of optimisers have
         self.temperature = nn.Parameter(torch.full((1, 1, heads, 1), 0.5))
         if plus:
             self.proj_temperature = nn.Sequential(
                 nn.Linear(dim_head, slice_num), nn.GELU(), nn.Linear(slice_num, 1), nn.GELU()
             )
-        self.in_project_x = nn.Linear(dim, inner)
-        if not plus:
-            self.in_project_fx = nn.Linear(dim, inner)
         self.in_project_slice = nn.Linear(dim_head, slice_num)
         nn.init.orthogonal_(self.in_project_slice.weight)
         self.qkv_project = nn.Linear(dim_head, 3 * dim_head, bias=False)
         self.out_linear = nn.Linear(inner, dim)
+        self.in_project_x = nn.Linear(dim, inner)
+        if not plus:
+            self.in_project_fx = nn.Linear(dim, inner)
         self.out_dropout = nn.Dropout(dropout)
         self.register_load_state_dict_pre_hook(_rename)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, cu_seqlens: Tensor | Sequence[int] | None = None) -> Tensor:
         """Attend.
 
         Parameters
         ----------
         x : Tensor, (B, N, dim) or (N, dim)
             Features of the points.
+        cu_seqlens : Tensor of int64 or sequence of int, (n_clouds + 1,), optional
+            First point of every cloud packed in ``x (N, dim)``, and the end; one cloud when left
+            out. `torch.compile` breaks its graph here.
 
         Returns
         -------
@@ -117,25 +122,45 @@ class SliceAttention(nn.Module):
         Raises
         ------
         ValueError
-            A shape that does not fit.
+            A shape or borders that do not fit.
+        """
+        return self._through_slices(x, cu_seqlens, self._among_slices)
+
+    def _through_slices(
+        self,
+        x: Tensor,
+        cu_seqlens: Tensor | Sequence[int] | None,
+        attend: Callable[[Tensor, Tensor | None], Tensor],
+    ) -> Tensor:
+        """Pool points to tokens, let these attend, and give them back to the points.
+
+        `attend` takes the tokens (B slices, heads, dim_head) and their borders, None for one item.
         """
         if x.ndim not in (2, 3) or x.shape[-1] != self.dim:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}, needs (B, N, {self.dim}) or (N, {self.dim})"
             )
-        batch = x.shape[0] if x.ndim == 3 else 1
-        points = x.shape[-2]
+        if cu_seqlens is None:
+            batch = x.shape[0] if x.ndim == 3 else 1
+            sizes = [x.shape[-2]] * batch
+            cu_x = equal_borders(batch, x.shape[-2], x.device)
+        else:
+            if x.ndim != 2:
+                raise ValueError(f"x has shape {tuple(x.shape)}, cu_seqlens needs (N, {self.dim})")
+            borders = checked_borders(cu_seqlens, len(x))
+            batch, sizes = len(borders) - 1, borders.diff().tolist()
+            cu_x = None if batch == 1 else borders.to(x.device)
         logits_of = self._heads(self.in_project_x(x))
         content = logits_of if self.plus else self._heads(self.in_project_fx(x))
         content = torch.cat([content, content.new_ones(*content.shape[:-1], 1)], dim=-1)
         gumbel = self.plus and self.training if self.gumbel is None else self.gumbel
         temperature = self._temperature(logits_of)
-        cu_x, cu_s = _borders(batch, points, x.device), _borders(batch, self.slice_num, x.device)
+        cu_s = equal_borders(batch, self.slice_num, x.device)
         weights: tuple[Tensor, ...] = ()
         if gumbel:
-            weights = (self._noisy_weights(logits_of, temperature, batch),)
-            pooled = torch.einsum("bnhs,bnhd->bshd", weights[0], content.unflatten(0, (batch, -1)))
-            pooled = pooled.flatten(0, 1)
+            weights = self._noisy_weights(logits_of, temperature).split(sizes)
+            items = zip(weights, content.split(sizes), strict=True)
+            pooled = torch.cat([torch.einsum("nhs,nhd->shd", w, c) for w, c in items])
         else:
             keys = self.in_project_slice.weight[:, None].expand(-1, self.heads, -1)
             bias = self.in_project_slice.bias[:, None].expand(-1, self.heads)
@@ -145,16 +170,19 @@ class SliceAttention(nn.Module):
             pooled = functional.attention_pool(
                 logits_of, keys, content, bias, temperature, **logits
             )
-        tokens = pooled[..., :-1] / (pooled[..., -1:] + self.eps)
-        q, k, v = self.qkv_project(tokens).chunk(3, dim=-1)
-        tokens = functional.attention(q, k, v, cu_q=cu_s, cu_k=cu_s)
+        tokens = attend(pooled[..., :-1] / (pooled[..., -1:] + self.eps), cu_s)
         if weights:
-            tokens = tokens.unflatten(0, (batch, -1))
-            out = torch.einsum("bnhs,bshd->bnhd", weights[0], tokens)
+            items = zip(weights, tokens.split(self.slice_num), strict=True)
+            out = torch.cat([torch.einsum("nhs,shd->nhd", w, t) for w, t in items])
         else:
             out = functional.attention(logits_of, keys, tokens, bias, temperature, **logits)
         out = self.out_linear(out.reshape(*x.shape[:-1], self.heads * self.dim_head))
         return self.out_dropout(out)
+
+    def _among_slices(self, tokens: Tensor, cu: Tensor | None) -> Tensor:
+        """Attention of every item's tokens to each other."""
+        q, k, v = self.qkv_project(tokens).chunk(3, dim=-1)
+        return functional.attention(q, k, v, cu_q=cu, cu_k=cu)
 
     def _heads(self, x: Tensor) -> Tensor:
         """Rows of all items by head, (B N, heads, dim_head)."""
@@ -169,15 +197,14 @@ class SliceAttention(nn.Module):
             temperature = temperature.clamp(*self.temperature_range)
         return temperature
 
-    def _noisy_weights(self, x: Tensor, temperature: Tensor, batch: int) -> Tensor:
-        """Weights with Gumbel noise, (B, N, heads, slices)."""
+    def _noisy_weights(self, x: Tensor, temperature: Tensor) -> Tensor:
+        """Weights with Gumbel noise, (B N, heads, slices)."""
         logits = self.in_project_slice(x)
         noise = -torch.log(-torch.log(torch.rand_like(logits) + 1e-8) + 1e-8)
-        weights = torch.softmax((logits + noise) / temperature[..., None], dim=-1)
-        return weights.unflatten(0, (batch, -1))
+        return torch.softmax((logits + noise) / temperature[..., None], dim=-1)
 
 
-def _borders(batch: int, n: int, device: torch.device) -> Tensor | None:
+def equal_borders(batch: int, n: int, device: torch.device) -> Tensor | None:
     """Borders of items of n rows; None for one item."""
     return None if batch == 1 else torch.arange(batch + 1, device=device) * n
 
