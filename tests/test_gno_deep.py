@@ -234,6 +234,7 @@ def test_inputs_are_left_alone(rng):
         ({"c": None}, ValueError, "with the 4 columns of y, x and c it needs 64"),
         ({"y": None, "x": None, "c": None}, ValueError, "needs a column of y, x or c"),
         ({"h": np.ones((10, 7))}, ValueError, r"gno_deep: h has shape \(10, 7\), needs"),
+        ({"h": np.ones((10, 0))}, ValueError, "gno_deep: h has no features, needs those of one"),
         ({"layers": np.ones(10)}, ValueError, r"gno_deep: layers has shape \(10,\)"),
         ({"layers": None}, TypeError, "gno_deep: layers"),
         ({"x": np.ones((10, 2), np.float32)}, TypeError, "gno_deep: h is float64 but x is float32"),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from operators import table, title
-from typer import Typer
+from typer import Context, Typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from gnograd.cli.app import app
@@ -47,6 +47,8 @@ def command(function: Callable[..., Any], path: str) -> Iterator[str]:
     hints = typing.get_type_hints(function, include_extras=True)
     rows, usage = [], [path]
     for name, parameter in parameters.items():
+        if hints[name] is Context:  # what Typer passes on, no option
+            continue
         kind, info = typing.get_args(hints[name])[:2]
         if isinstance(info, ArgumentInfo):
             usage.append(name.upper())
