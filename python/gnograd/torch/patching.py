@@ -7,13 +7,16 @@ import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from types import ModuleType, TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
 
 from gnograd.torch import physicsnemo
 from gnograd.torch.neighbors import NeighborSearch
 from gnograd.torch.neuralop import GNOBlock, IntegralTransform
 
 __all__ = ["patch_neuraloperator", "patch_physicsnemo"]
+
+
+P = TypeVar("P", bound="_Patch")
 
 
 class _Patch:
@@ -41,7 +44,7 @@ class _Patch:
         while self._replaced:
             setattr(*self._replaced.pop())
 
-    def __enter__(self) -> Self:
+    def __enter__(self: P) -> P:
         return self
 
     def __exit__(
