@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch import functional
-from gnograd.torch.slice_attention import equal_borders
+from gnograd.torch.slice_attention import equal_borders, items_of
 
 __all__ = ["FLARE"]
 
@@ -90,11 +90,7 @@ class FLARE(nn.Module):
         ValueError
             A shape that does not fit.
         """
-        if x.ndim not in (2, 3) or x.shape[-1] != self.dim:
-            raise ValueError(
-                f"x has shape {tuple(x.shape)}, needs (B, N, {self.dim}) or (N, {self.dim})"
-            )
-        batch = x.shape[0] if x.ndim == 3 else 1
+        batch = items_of(x, self.dim)
         points = self.in_project_x(x).reshape(-1, self.heads, self.dim_head)
         keys, values = self.self_k(points), self.self_v(points)
         latents = self.q_global[0].transpose(0, 1)

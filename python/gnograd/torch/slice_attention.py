@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from gnograd.torch import functional
 from gnograd.torch.sparse_branches import checked_borders
 
-__all__ = ["SliceAttention", "equal_borders"]
+__all__ = ["SliceAttention", "equal_borders", "items_of"]
 
 
 class SliceAttention(nn.Module):
@@ -136,12 +136,8 @@ class SliceAttention(nn.Module):
 
         `attend` takes the tokens (B slices, heads, dim_head) and their borders, None for one item.
         """
-        if x.ndim not in (2, 3) or x.shape[-1] != self.dim:
-            raise ValueError(
-                f"x has shape {tuple(x.shape)}, needs (B, N, {self.dim}) or (N, {self.dim})"
-            )
+        batch = items_of(x, self.dim)
         if cu_seqlens is None:
-            batch = x.shape[0] if x.ndim == 3 else 1
             sizes = [x.shape[-2]] * batch
             cu_x = equal_borders(batch, x.shape[-2], x.device)
         else:
@@ -202,6 +198,19 @@ class SliceAttention(nn.Module):
         logits = self.in_project_slice(x)
         noise = -torch.log(-torch.log(torch.rand_like(logits) + 1e-8) + 1e-8)
         return torch.softmax((logits + noise) / temperature[..., None], dim=-1)
+
+
+def items_of(x: Tensor, dim: int) -> int:
+    """Items in the features of points, (B, N, dim) or (N, dim).
+
+    Raises
+    ------
+    ValueError
+        Another shape.
+    """
+    if x.ndim not in (2, 3) or x.shape[-1] != dim:
+        raise ValueError(f"x has shape {tuple(x.shape)}, needs (B, N, {dim}) or (N, {dim})")
+    return x.shape[0] if x.ndim == 3 else 1
 
 
 def equal_borders(batch: int, n: int, device: torch.device) -> Tensor | None:
