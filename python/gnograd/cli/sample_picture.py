@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from gnograd.cli.errors import JobError
+from gnograd.cli.files import atomic
 from gnograd.data import PointData
 from gnograd.notation.text import printable
 
@@ -57,10 +57,8 @@ def draw(data: PointData, path: Path) -> None:
         axes.set_title(_plain(title), fontsize=9)
     for axes in figure.axes[len(panels) :]:
         axes.set_visible(bool(axes.has_data()))
-    try:
-        figure.savefig(path, dpi=110)
-    except OSError as error:
-        raise JobError(f"{path}: cannot be written ({error.strerror or error})") from error
+    with atomic(path) as stream:
+        figure.savefig(stream, format=path.suffix[1:].lower(), dpi=110)
 
 
 def _panels(data: PointData) -> list[tuple[str, Array, Array]]:
