@@ -103,7 +103,7 @@ Cells = Annotated[
     bool,
     typer.Option(
         "--cells",
-        help="Take the fields on the cells of a mesh, each cell as a point in its middle.",
+        help="Take the fields on the cells of a mesh, each cell as a point at its center.",
     ),
 ]
 Mask = Annotated[

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Edges, neighbours and middles of the cells of a mesh, whose types have meshio's names."""
+"""Edges, neighbours and centers of the cells of a mesh, whose types have meshio's names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError
 
-__all__ = ["at_middles", "dimension_of", "edges_of", "part_of"]
+__all__ = ["at_centers", "dimension_of", "edges_of", "part_of"]
 
 Array = NDArray[Any]
 
@@ -81,7 +81,7 @@ def part_of(cells: Mapping[str, Array], keep: Array) -> dict[str, Array]:
     return {name: number[rows[keep[rows].all(axis=1)]] for name, rows in cells.items()}
 
 
-def at_middles(contents: Contents) -> Contents:
+def at_centers(contents: Contents) -> Contents:
     """Contents with a point for every cell, and the fields on cells as the fields there.
 
     Points are the means of the corners of the cells of the mesh's dimension. Lines join the points
@@ -104,9 +104,9 @@ def at_middles(contents: Contents) -> Contents:
     rows = np.concatenate(
         [starts[name] + np.arange(len(contents.cells[name])) for name in names]
     ).astype(np.int64)
-    middles = np.concatenate([points[_corners(n, contents.cells[n])].mean(axis=1) for n in names])
+    centers = np.concatenate([points[_corners(n, contents.cells[n])].mean(axis=1) for n in names])
     unused = {name: why for name, why in contents.unused.items() if name not in contents.on_cells}
-    arrays = {"points": middles}
+    arrays = {"points": centers}
     for name, array in contents.arrays.items():
         if name == "points":
             continue

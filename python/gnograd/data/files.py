@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gnograd.data.cells import at_middles
+from gnograd.data.cells import at_centers
 from gnograd.data.contents import Contents, DataError, reason
 from gnograd.data.readers import mesh, npz, process, safetensors, torch_file, vtk_data
 from gnograd.data.reading import samples_of
@@ -214,7 +214,7 @@ def read(
 def load(path: Path, roles: Roles) -> Contents:
     """Everything in a file, on its cells if roles say so."""
     found = contents(path)
-    return at_middles(found) if roles.cells else found
+    return at_centers(found) if roles.cells else found
 
 
 def together(loaded: Sequence[Contents]) -> list[Contents]:

@@ -61,7 +61,7 @@ class Roles:
         Dimension of the space around a mesh, needed if all its points are in a plane or on a line
         of it.
     cells : bool
-        Fields on the cells of a mesh are taken, with a point in the middle of each, in place of
+        Fields on the cells of a mesh are taken, with a point at the center of each, in place of
         fields on its points.
     mask : str
         Points without data are left out: where this field is 0 or, for ``nan``, where any field is
