@@ -101,7 +101,7 @@ fuzz: $(VENV)/installed ## Calls at random, with sense and without, over all ope
 
 # The library with checks comes before the installed one; Python needs the checks' own libraries.
 fuzz-asan: $(VENV)/installed build/sanitize/build.ninja ## The same with bounds, address and undefined-behaviour checks
-	ninja -C build/sanitize fortran/libgnograd.so
+	meson compile -C build/sanitize gnograd:shared_library
 	LD_LIBRARY_PATH=$(abspath build/sanitize/fortran) \
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096 \
