@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: MIT
 
-!> Sizes that faces on plain arrays read off them; one that no array has told is -1.
+!> Sizes that faces on plain arrays read off them; one that no array gives is -1.
 module gnograd_faces_sizes
   use gnograd_core_kinds, only: int64
   implicit none
@@ -9,8 +9,8 @@ module gnograd_faces_sizes
 
 contains
 
-  !> Give the size that no array has told what the others leave of their sum. Where several are
-  !> unknown they are 0 if nothing is left, else they stay unknown.
+  !> Set an unknown size to what the others leave of their sum. Several unknown ones are 0 if
+  !> nothing is left, else they stay unknown.
   pure subroutine complete(total, a, b, c)
     integer(int64), intent(in) :: total
     integer(int64), intent(inout) :: a, b

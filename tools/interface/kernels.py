@@ -42,7 +42,7 @@ FACE_COMMENTS = {
     "hvp": "Tangents of the gradients of vjp, the cotangents held fixed",
 }  # fmt: skip
 UNKNOWN = -1
-"""Size that no array has told yet."""
+"""Size that no array has given yet."""
 
 
 def kernel_file(op: Operator) -> Path:
@@ -183,7 +183,7 @@ def required(op: Operator, face: str) -> list[tuple[str, str]]:
 def face_statics(op: Operator) -> list[Static | str]:
     """Arguments of a face before the arrays: static arguments, and sizes that are in no shape.
 
-    A static argument that is an extent of an output is told by it.
+    A static argument that is an extent of an output is read off that.
     """
     results = {dim for array in op.outputs for dim in array.dims}
     in_shapes = {n for a in [*op.inputs, *op.outputs, *static_arrays(op)] for n in a.names}
@@ -201,12 +201,12 @@ def face_arguments(op: Operator, face: str) -> list[str]:
     statics = [static if isinstance(static, str) else static.name for static in face_statics(op)]
     arrays = [array.name for _, array in operands(op, face)]
     flag = [shared_flag(op)] if shared_gradient(op, face) else []
-    told = [name for _, name in optional_sizes(op, face)]
-    return [*(["graph"] if op.has_graph else []), *told, *statics, *arrays, *flag, "error"]
+    sizes = [name for _, name in optional_sizes(op, face)]
+    return [*(["graph"] if op.has_graph else []), *sizes, *statics, *arrays, *flag, "error"]
 
 
 def optional_sizes(op: Operator, face: str) -> list[tuple[str, str]]:
-    """Sizes that a face may be told, where gradients are shared and inputs may be absent."""
+    """Sizes that a face may get, where gradients are shared and inputs may be absent."""
     if not shared_gradient(op, face):
         return []
     words = op.declaration.arguments.split()
@@ -260,8 +260,8 @@ def read_sizes(op: Operator, face: str) -> list[str]:
                 lines.append(f"{static.c_name} = {static.name}")
     unknown = [name for name in face_sizes(op) if name not in known]
     lines += [f"{name} = {UNKNOWN}" for name in unknown]
-    told = optional_sizes(op, face)
-    lines += [f"if (present({name})) {size} = {name}" for size, name in told]
+    given = optional_sizes(op, face)
+    lines += [f"if (present({name})) {size} = {name}" for size, name in given]
 
     static_names = {a.name: s.name for a in static_arrays(op)
                     for s in op.statics.values() if s.c_name == a.name}  # fmt: skip
@@ -269,7 +269,7 @@ def read_sizes(op: Operator, face: str) -> list[str]:
     arrays = [array for _, array in operands(op, face)]
     order = [*op.lists, *(a for a in arrays if a.name in inputs), *op.arrays,
              *(a for a in arrays if a.name not in inputs)]  # fmt: skip
-    order = sorted(order, key=lambda a: a.optional or bool(told))
+    order = sorted(order, key=lambda a: a.optional or bool(given))
     hook = (
         [sizes_hook(op, [static_names[array.name] for array in op.lists])] if free_sizes(op) else []
     )
@@ -277,14 +277,16 @@ def read_sizes(op: Operator, face: str) -> list[str]:
         if not array.optional and array in op.lists:
             known |= array.names
         name = static_names.get(array.name, array.name)
-        plain = _told_by(op, array.dims, range(len(array.dims), 0, -1), name, known, array.optional)
+        plain = _sizes_from(
+            op, array.dims, range(len(array.dims), 0, -1), name, known, array.optional
+        )
         block = plain
         for when, dims in array.otherwise.items():
             if dims == (NOTHING,):
                 continue
             missing = len(array.dims) - len(dims)
             axes = [*range(len(array.dims), missing + 1, -1), 1]
-            other = _told_by(op, dims, axes, name, known, array.optional)
+            other = _sizes_from(op, dims, axes, name, known, array.optional)
             if other != plain:
                 block = [f"if ({condition(op, when, in_c=False)}) then", *indented(other), "else",
                          *indented(block), "end if"]  # fmt: skip
@@ -297,7 +299,7 @@ def read_sizes(op: Operator, face: str) -> list[str]:
             lines += hook
             known |= {*free_sizes(op)}
             hook = []
-    if told:
+    if given:
         same, size = (array.dims[-1] for array in shared_gradient(op, face))
         flag = shared_flag(op)
         lines += [f"if (present({flag})) then",
@@ -338,7 +340,7 @@ def _learnable(dim: str, known: set[str]) -> list[str]:
     return unknown if len(unknown) == 1 and "max(" not in dim else []
 
 
-def _told_by(
+def _sizes_from(
     op: Operator, dims: Sequence[str], axes: Sequence[int], name: str, known: set[str], maybe: bool
 ) -> list[str]:
     """Statements that take sizes still unknown from an array."""
