@@ -30,7 +30,7 @@ struct DenseGradients {
 
 struct DenseSizes {
   int64_t n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, n_temperatures, n_sequences;
-  const int64_t *cu_q, *cu_k;
+  const int64_t *cu_q, *cu_k;  // [n_sequences + 1], or null
   double scale;
 
   int64_t n_rows() const { return n_queries * n_query_heads; }
@@ -231,8 +231,7 @@ class DensePass {
   }
   // Gradients to the inputs from those to q' and k', or with `tangent` theirs.
   void finish(const Made& y, const Made* tangent, const DenseGradients<T>& grad) {
-    T* const terms =
-        heated ? call.workspace.template take<T>(s.n_rows()) : nullptr;
+    T* const terms = heated ? call.workspace.template take<T>(s.n_rows()) : nullptr;
     const FoldSpace<T> space(s.n_queries, s.n_query_heads, call.workspace);
     if (!runs()) return;
     const T scale = T(s.scale);
@@ -259,7 +258,7 @@ class DensePass {
   cudaStream_t stream() const { return call.stream; }
 };
 
-// The first status that is none of success.
+// The first status that is no success.
 int first_of(int a, int b) { return a ? a : b; }
 
 // face(pass), for what the inputs have; the workspace suffices for any of them.
@@ -288,11 +287,7 @@ int run_dense(const DenseSizes& s, const DenseInputs<T>& in, const DenseInputs<T
 }
 
 template <class T>
-struct Attention {
-  int64_t n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, n_temperatures, n_sequences;
-  const int64_t *cu_q, *cu_k;  // [n_sequences + 1], or null
-  double scale;
-
+struct Attention : DenseSizes {
   struct Inputs {
     const T* q;            // [n_queries, n_query_heads, d_k]
     const T* k;            // [n_keys, n_heads, d_k]
@@ -302,7 +297,7 @@ struct Attention {
     operator DenseInputs<T>() const { return {q, k, v, bias, temperature}; }
   };
   struct Outputs {
-    T* out;    // [n_queries, n_query_heads, d_v]
+    T* out;            // [n_queries, n_query_heads, d_v]
     T* lse = nullptr;  // [n_queries, n_query_heads], or null
   };
   struct Cotangents {
@@ -316,18 +311,14 @@ struct Attention {
     operator DenseGradients<T>() const { return {q, k, v, bias, temperature}; }
   };
 
-  DenseSizes sizes() const {
-    return {n_queries,      n_keys,      n_query_heads, n_heads, d_k,  d_v,
-            n_temperatures, n_sequences, cu_q,          cu_k,    scale};
-  }
   int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return run_dense<T>(sizes(), in, {}, false, call, [&](DensePass<T>& pass) {
+    return run_dense<T>(*this, in, {}, false, call, [&](DensePass<T>& pass) {
       return pass.value(in.v, out.out, out.lse);
     });
   }
   int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
           Call& call) const {
-    return run_dense<T>(sizes(), in, {}, false, call, [&](DensePass<T>& pass) {
+    return run_dense<T>(*this, in, {}, false, call, [&](DensePass<T>& pass) {
       const auto to = pass.room(grad.q, grad.k);
       const int status = pass.gradients(g.out, in.v, saved.out, saved.lse, to, grad.v);
       pass.finish(to, nullptr, grad);
@@ -335,13 +326,13 @@ struct Attention {
     });
   }
   int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return run_dense<T>(sizes(), in, tangents, true, call, [&](DensePass<T>& pass) {
+    return run_dense<T>(*this, in, tangents, true, call, [&](DensePass<T>& pass) {
       return pass.value_tangent(in.v, tangents.v, out.out);
     });
   }
   int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
           Call& call) const {
-    return run_dense<T>(sizes(), in, tangents, true, call, [&](DensePass<T>& pass) {
+    return run_dense<T>(*this, in, tangents, true, call, [&](DensePass<T>& pass) {
       const auto to = pass.room(grad.q, grad.k);
       int status = pass.gradient_tangents(g.out, in.v, tangents.v, to, grad.v);
       typename DensePass<T>::Made first{};
@@ -357,11 +348,7 @@ struct Attention {
 };
 
 template <class T>
-struct AttentionPool {
-  int64_t n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, n_temperatures, n_sequences;
-  const int64_t *cu_q, *cu_k;  // [n_sequences + 1], or null
-  double scale;
-
+struct AttentionPool : DenseSizes {
   struct Inputs {
     const T* q;            // [n_queries, n_query_heads, d_k]
     const T* k;            // [n_keys, n_heads, d_k]
@@ -385,12 +372,8 @@ struct AttentionPool {
     operator DenseGradients<T>() const { return {q, k, c, bias, temperature}; }
   };
 
-  DenseSizes sizes() const {
-    return {n_queries,      n_keys,      n_query_heads, n_heads, d_k,  d_v,
-            n_temperatures, n_sequences, cu_q,          cu_k,    scale};
-  }
-  int64_t n_values() const { return n_keys * n_heads * d_v; }
-  int64_t n_contents() const { return n_queries * n_query_heads * d_v; }
+  int64_t n_values() const { return key_rows() * d_v; }
+  int64_t n_contents() const { return n_rows() * d_v; }
 
   // No values are there, nor wanted: those of zero.
   T* no_values(DensePass<T>& pass) const {
@@ -399,51 +382,51 @@ struct AttentionPool {
     return v;
   }
   int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return run_dense<T>(sizes(), in, {}, false, call, [&](DensePass<T>& pass) {
+    return run_dense<T>(*this, in, {}, false, call, [&](DensePass<T>& pass) {
       T* const v = no_values(pass);
-      T* const own = pass.numbers(n_queries * n_query_heads);
+      T* const own = pass.numbers(n_rows());
       T* const lse = out.lse ? out.lse : own;
       const int status = pass.value(v, nullptr, lse);
       // of the statistics, the gradient to v needs lse alone
-      return first_of(
-          status, pass.gradients(in.c, v, in.c, lse, {nullptr, nullptr}, out.pooled));
+      return first_of(status, pass.gradients(in.c, v, in.c, lse, {}, out.pooled));
     });
   }
   int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
           Call& call) const {
-    return run_dense<T>(sizes(), in, {}, false, call, [&](DensePass<T>& pass) {
+    return run_dense<T>(*this, in, {}, false, call, [&](DensePass<T>& pass) {
       const auto to = pass.room(grad.q, grad.k);
       T* const own = pass.numbers(n_contents());
-      T* const found = pass.numbers(n_queries * n_query_heads);
+      T* const found = pass.numbers(n_rows());
       T* const out = grad.c ? grad.c : own;
       int status = pass.value(g.pooled, out, found);
-      status = first_of(status, pass.gradients(in.c, g.pooled, out, saved.lse ? saved.lse : found, to, nullptr));
+      const T* const lse = saved.lse ? saved.lse : found;
+      status = first_of(status, pass.gradients(in.c, g.pooled, out, lse, to, nullptr));
       pass.finish(to, nullptr, grad);
       return status;
     });
   }
   int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return run_dense<T>(sizes(), in, tangents, true, call, [&](DensePass<T>& pass) {
+    return run_dense<T>(*this, in, tangents, true, call, [&](DensePass<T>& pass) {
       T* const v = no_values(pass);
       T* const more = pass.numbers(n_values());
-      int status =
-          pass.gradient_tangents(in.c, v, nullptr, {nullptr, nullptr}, out.pooled);
-      status = first_of(status, pass.gradients(tangents.c ? tangents.c : in.c, v, nullptr, nullptr,
-                               {nullptr, nullptr}, more));
-      if (tangents.c) pass.add(n_values(), more, out.pooled);
+      int status = pass.gradient_tangents(in.c, v, nullptr, {}, out.pooled);
+      if (tangents.c || !pass.is_ready()) {
+        status = first_of(status, pass.gradients(tangents.c, v, nullptr, nullptr, {}, more));
+        pass.add(n_values(), more, out.pooled);
+      }
       return status;
     });
   }
   int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
           Call& call) const {
-    return run_dense<T>(sizes(), in, tangents, true, call, [&](DensePass<T>& pass) {
+    return run_dense<T>(*this, in, tangents, true, call, [&](DensePass<T>& pass) {
       const bool counts = !pass.is_ready();
       const T* const u = g.pooled;
       const auto to = pass.room(grad.q, grad.k);
       int status = pass.gradient_tangents(in.c, u, nullptr, to, nullptr);
       if (tangents.c || counts) {
-        typename DensePass<T>::Made more{pass.numbers(n_queries * n_query_heads * pass.features()),
-                                         pass.numbers(n_keys * n_heads * pass.features())};
+        typename DensePass<T>::Made more{pass.numbers(n_rows() * pass.features()),
+                                         pass.numbers(key_rows() * pass.features())};
         status = first_of(status, pass.gradients(tangents.c, u, nullptr, nullptr, more, nullptr));
         pass.add(more, to);
       }
