@@ -391,7 +391,7 @@ def test_block_loads_a_state_dict_of_transolver():
 def test_block_refuses():
     with pytest.raises(ValueError, match="hidden_dim is 10, needs a multiple of 4 heads"):
         gt.TransolverBlock(4, 10)
-    with pytest.raises(ValueError, match="act is 'swish', needs one of 'gelu'"):
+    with pytest.raises(ValueError, match="act is 'swish', needs one of 'elu', 'gelu'"):
         gt.TransolverBlock(2, 10, act="swish")
 
 

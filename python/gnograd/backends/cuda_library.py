@@ -161,7 +161,7 @@ def find() -> Path | None:
 @functools.cache
 def _installed() -> Path | None:
     # in an editable installation it is in the build folder
-    path = importlib.resources.files("gnograd").joinpath("lib", "libgnograd_cuda.so")
+    path = importlib.resources.files("gnograd") / "lib" / "libgnograd_cuda.so"
     if path.is_file():
         return Path(str(path))
     plugin = _plugin()

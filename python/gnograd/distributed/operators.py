@@ -138,9 +138,9 @@ class _Work:
             place = len(array.shape) + axis
             is_extended = of == "n_src" and place >= 0
             if is_extended and array.shape[place] == dg.n_own + dg.n_halo:
-                before = (slice(None),) * place
-                own[k] = array[(*before, slice(dg.n_own))]
-                self.halos[j][k] = array[(*before, slice(dg.n_own, None))]
+                before = [slice(None)] * place
+                own[k] = array[tuple([*before, slice(dg.n_own)])]
+                self.halos[j][k] = array[tuple([*before, slice(dg.n_own, None)])]
                 fetch[1, k] = 1
             else:
                 fetch[0, k] = 1
