@@ -358,14 +358,10 @@ struct AttentionPool : DenseSizes {
     operator DenseInputs<T>() const { return {q, k, c, bias, temperature}; }
   };
   struct Outputs {
-    T* pooled;         // [n_keys, n_heads, d_v]
-    T* lse = nullptr;  // [n_queries, n_query_heads], or null
+    T* pooled;  // [n_keys, n_heads, d_v]
   };
   struct Cotangents {
     const T* pooled;
-  };
-  struct Saved {
-    const T* lse;
   };
   struct Gradients {
     T *q, *k, *c, *bias, *temperature;  // shaped as the inputs, or null
@@ -384,22 +380,19 @@ struct AttentionPool : DenseSizes {
   int forward(const Inputs& in, const Outputs& out, Call& call) const {
     return run_dense<T>(*this, in, {}, false, call, [&](DensePass<T>& pass) {
       T* const v = no_values(pass);
-      T* const own = pass.numbers(n_rows());
-      T* const lse = out.lse ? out.lse : own;
+      T* const lse = pass.numbers(n_rows());
       const int status = pass.value(v, nullptr, lse);
       // of the statistics, the gradient to v needs lse alone
       return first_of(status, pass.gradients(in.c, v, in.c, lse, {}, out.pooled));
     });
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
-          Call& call) const {
+  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
     return run_dense<T>(*this, in, {}, false, call, [&](DensePass<T>& pass) {
       const auto to = pass.room(grad.q, grad.k);
       T* const own = pass.numbers(n_contents());
-      T* const found = pass.numbers(n_rows());
+      T* const lse = pass.numbers(n_rows());
       T* const out = grad.c ? grad.c : own;
-      int status = pass.value(g.pooled, out, found);
-      const T* const lse = saved.lse ? saved.lse : found;
+      int status = pass.value(g.pooled, out, lse);
       status = first_of(status, pass.gradients(in.c, g.pooled, out, lse, to, nullptr));
       pass.finish(to, nullptr, grad);
       return status;

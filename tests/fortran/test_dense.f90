@@ -171,8 +171,7 @@ contains
     if (operator%pool) then
       allocate (out(d_v, n_heads, operator%n_keys))
       call attention_pool_forward(operator%cu_q, operator%cu_k, scale, real(in%q, sp), &
-        & real(in%k, sp), real(in%v, sp), real(in%bias, sp), real(in%temperature, sp), out, &
-        & error=error)
+        & real(in%k, sp), real(in%v, sp), real(in%bias, sp), real(in%temperature, sp), out, error)
     else
       allocate (out(d_v, n_q_heads, operator%n_queries))
       call attention_forward(operator%cu_q, operator%cu_k, scale, real(in%q, sp), real(in%k, sp), &
@@ -216,7 +215,7 @@ contains
       end if
     else if (self%pool) then
       call attention_pool_forward(self%cu_q, self%cu_k, scale, in%q, in%k, in%v, in%bias, &
-        & in%temperature, out, error=error)
+        & in%temperature, out, error)
     else
       call attention_forward(self%cu_q, self%cu_k, scale, in%q, in%k, in%v, in%bias, &
         & in%temperature, out, error=error)

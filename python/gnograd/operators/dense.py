@@ -106,7 +106,6 @@ def attention(
     inputs={"q": "Tq Hq Dk", "k": "Tk Hk Dk", "c": "Tq Hq Dv", **_LOGITS},
     outputs={"pooled": "Tk Hk Dv"},
     arguments=_ARGUMENTS,
-    saved={"lse": "real Tq Hq"},
     arrays=_SEQUENCES,
     defaults_from_sizes=_DEFAULTS,
 )
