@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +23,9 @@ pytest.importorskip("typer", reason="needs gnograd[cli]")
 from typer.testing import CliRunner, Result
 
 from gnograd import weights
-from gnograd.cli import darcy_data, files
+from gnograd.cli import checkpoint, darcy_data, files
 from gnograd.cli.app import app
-from gnograd.cli.checkpoint import CHECKPOINT, HISTORY
+from gnograd.cli.checkpoint import CHECKPOINT, HISTORY, Epoch, write_history
 from gnograd.cli.darcy_data import DataError
 from gnograd.cli.files import atomic
 
@@ -320,6 +320,25 @@ def test_second_run_in_a_directory_is_refused(
     assert (running.returncode, errors) == (130, b"")
     names = {p.name for p in (tmp_path / "run").iterdir()}
     assert names == {CHECKPOINT, HISTORY}
+
+
+def test_interrupt_waits_for_all_files_of_a_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(directory: Path, history: Sequence[Epoch]) -> None:
+        signal.raise_signal(signal.SIGINT)
+        write_history(directory, history)
+
+    monkeypatch.setattr(checkpoint, "write_history", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            checkpoint.State({}, [Epoch(1, 0.1, 2.0, 3.0, 4.0)]).save(tmp_path, {})
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert {p.name for p in tmp_path.iterdir()} == {CHECKPOINT, HISTORY}
+    assert (tmp_path / HISTORY).read_text().splitlines()[1:] == ["1,0.1,2.0,3.0,4.0"]
 
 
 def test_killed_run_leaves_no_lock(tmp_path: Path, running: subprocess.Popen[bytes]) -> None:

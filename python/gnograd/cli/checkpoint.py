@@ -4,7 +4,7 @@
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gnograd.cli.errors import JobError
-from gnograd.cli.files import atomic
+from gnograd.cli.files import atomic, uninterrupted
 from gnograd.data.readers import npz
 
 Array = npt.NDArray[Any]
@@ -47,6 +47,16 @@ class Epoch:
     """Seconds since the training began, without interruptions."""
 
 
+def write_history(directory: Path, history: Sequence[Epoch]) -> None:
+    """Write the table of the epochs anew."""
+    with atomic(directory / HISTORY) as stream:
+        text = io.TextIOWrapper(stream, newline="", write_through=True)
+        table = csv.DictWriter(text, [f.name for f in fields(Epoch)])
+        table.writeheader()
+        table.writerows(asdict(row) for row in history)
+        text.detach()
+
+
 @dataclass
 class State:
     """Full state of a run, to continue as if it had never stopped.
@@ -61,15 +71,11 @@ class State:
 
     def save(self, directory: Path, config: Mapping[str, Any]) -> None:
         """Write checkpoint and history; each is replaced whole or left as it was."""
-        with atomic(directory / CHECKPOINT) as stream:
-            settings = {"config": np.array(json.dumps(config))}
-            np.savez(stream, **settings, **self.entries())  # type: ignore[arg-type]
-        with atomic(directory / HISTORY) as stream:
-            text = io.TextIOWrapper(stream, newline="", write_through=True)
-            table = csv.DictWriter(text, [f.name for f in fields(Epoch)])
-            table.writeheader()
-            table.writerows(asdict(row) for row in self.history)
-            text.detach()
+        settings = {"config": np.array(json.dumps(config))}
+        with uninterrupted():
+            with atomic(directory / CHECKPOINT) as stream:
+                np.savez(stream, **settings, **self.entries())  # type: ignore[arg-type]
+            write_history(directory, self.history)
 
     def entries(self) -> dict[str, Array]:
         """The state as arrays."""

@@ -5,8 +5,10 @@ import errno
 import fcntl
 import os
 import re
+import signal
 import socket
 import stat
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -80,6 +82,27 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
             yield stream
     except OSError as error:
         raise FileError(f"{path}: cannot be written ({_reason(error)})") from error
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold back an interrupt (Ctrl-C) to the end of the block: files that belong together stay so.
+
+    Threads other than the main one get no interrupts, and a handler that Python did not set cannot
+    be put back: nothing changes there.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or handler is None:
+        yield
+        return
+    waiting: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: waiting.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if waiting:
+            signal.raise_signal(signal.SIGINT)
 
 
 def cache_directory() -> Path | None:

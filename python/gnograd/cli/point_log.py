@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Log of a training on points."""
 
-import csv
-import io
 from collections.abc import Sequence
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from gnograd.cli.checkpoint import HISTORY, Epoch
+from gnograd.cli.checkpoint import Epoch, write_history
 from gnograd.cli.errors import JobError
-from gnograd.cli.files import atomic
 
 __all__ = ["LOGS", "PointLog"]
 
@@ -48,12 +44,7 @@ class PointLog:
 
     def write(self, history: Sequence[Epoch]) -> None:
         """Write the table anew, and the last epoch's events."""
-        with atomic(self.directory / HISTORY) as stream:
-            text = io.TextIOWrapper(stream, newline="", write_through=True)
-            table = csv.DictWriter(text, [f.name for f in fields(Epoch)])
-            table.writeheader()
-            table.writerows(asdict(row) for row in history)
-            text.detach()
+        write_history(self.directory, history)
         if self._writer is not None:
             row = history[-1]
             for name in ("loss", "learning_rate", "held_out"):

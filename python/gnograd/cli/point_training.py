@@ -18,6 +18,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from gnograd.cli.checkpoint import ADVICE, CheckpointError, Epoch
 from gnograd.cli.config import PointsConfig, Precision, Schedule
 from gnograd.cli.errors import DeviceError
+from gnograd.cli.files import uninterrupted
 from gnograd.cli.point_batches import Batch, PointBatches
 from gnograd.cli.point_checkpoint import (
     PointState,
@@ -176,8 +177,9 @@ class PointTraining:
                 waited = epoch + 1 - max(state.best_epoch, *(e for e, _ in state.stretches[:-1]), 0)
                 stopped = 0 < config.patience <= waited and not math.isnan(error)
                 state.finished = stopped or epoch + 1 == config.epochs
-                state.save(directory, self.tensors())
-                log.write(state.history)
+                with uninterrupted():
+                    state.save(directory, self.tensors())
+                    log.write(state.history)
                 if not math.isnan(error) and not console.is_terminal:
                     console.print(
                         f"epoch {row.epoch}/{config.epochs}  loss {row.loss:.4g}  "
