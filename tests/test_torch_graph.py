@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import copy
+import gc
 import inspect
 import io
 import pickle
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -240,7 +242,9 @@ def test_edges_become_a_graph_once():
     same(changed, gg.Graph.from_edges(*edges.numpy(), 6, 6))
 
 
-def test_one_conversion_for_all_layers(monkeypatch):
+@pytest.fixture
+def conversions(monkeypatch):
+    """Arguments of all conversions of edges to a graph."""
     made = []
     original = gg.Graph.from_edges
 
@@ -249,12 +253,48 @@ def test_one_conversion_for_all_layers(monkeypatch):
         return original(*args, **kwargs)
 
     monkeypatch.setattr(gg.Graph, "from_edges", counted)
+    return made
+
+
+def test_one_conversion_for_all_layers(conversions):
     layers = [gt.GATConv(4, 4) for _ in range(3)]
     x, edges = torch.randn(6, 4), random_edges(6, 20)
     for layer in layers:
         x = layer(x, edges)
     x.sum().backward()
-    assert len(made) == 1
+    assert len(conversions) == 1
+
+
+@pytest.mark.parametrize("kind", [gt.Graph, gg.Graph])
+def test_self_loops_of_a_graph_are_added_once(kind, conversions):
+    edges = random_edges(6, 20)
+    graph = gt.Graph.from_edge_index(edges, 6)
+    if kind is gg.Graph:
+        graph = gg.Graph.from_edges(*edges.numpy(), 6, 6)
+    conversions.clear()
+    layers = [gt.GATConv(4, 4, edge_dim=2), gt.GATv2Conv(4, 4), gt.GCNConv(4, 4)]
+    x, e = torch.randn(6, 4), torch.randn(20, 2)
+
+    def results(graph):
+        return [layers[0](x, graph, e), *[layer(x, graph) for layer in layers[1:]]]
+
+    first = results(graph)
+    assert len(conversions) == 2  # with loops, and without for the features of loops
+    for ours, expected, theirs in zip(results(graph), first, results(edges), strict=True):
+        assert torch.equal(ours, expected)
+        torch.testing.assert_close(ours, theirs)
+    under_vmap = torch.func.vmap(layers[1], in_dims=(0, None))(x[None], graph)
+    torch.testing.assert_close(under_vmap[0], first[1])
+
+
+def test_graph_with_self_loops_goes_with_its_graph():
+    graph = gt.Graph.from_edge_index(random_edges(6, 20), 6)
+    looped = gt.with_self_loops(graph)[0]
+    assert gt.with_self_loops(graph)[0] is looped
+    gone = weakref.ref(looped)
+    del graph, looped
+    gc.collect()
+    assert gone() is None
 
 
 WRITER = """

@@ -7,7 +7,6 @@ import ctypes
 import weakref
 from typing import Any, NamedTuple, TypeAlias, cast
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -61,11 +60,20 @@ def graph_from_edge_index(
     TypeError, ValueError, IndexError
         No tensor of integers, another shape, a node out of range.
     """
-    if torch.compiler.is_compiling() or not isinstance(edge_index, Tensor) or in_transform():
-        return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops=self_loops)
-    if edge_index.is_cuda and torch.cuda.is_current_stream_capturing():
+    if not isinstance(edge_index, Tensor) or not _lasts(edge_index):
         return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops=self_loops)
     return _made.graph(edge_index, n_src, n_dst, self_loops)
+
+
+def _lasts(array: Any) -> bool:
+    """True if a graph made of an array now can be kept for later calls.
+
+    Not if it belongs to a program in the making (compiler, transform, capture of a CUDA graph).
+    """
+    if torch.compiler.is_compiling() or in_transform():
+        return False
+    on_gpu = isinstance(array, Tensor) and array.is_cuda
+    return not (on_gpu and torch.cuda.is_current_stream_capturing())
 
 
 class _Kept(NamedTuple):
@@ -156,44 +164,55 @@ def with_self_loops(
             f"with_self_loops: edge_attr has shape {tuple(edge_attr.shape)}, "
             f"needs one row for each of the {n_edges} edges"
         )
-    if isinstance(graph, DistributedGraph):
-        return _with_own_self_loops(graph, edge_attr, fill_value)
-    graph = Graph.of(graph)
-    ends = torch.stack([graph.src, graph.dst])
-    looped = Graph.from_edge_index(ends, n_src, n_dst, self_loops=True)
+    looped = _looped(graph, True)
     if edge_attr is None:
         return looped, None
-    n_loops = torch.sym_min(n_src, n_dst)
-    fill = _features_of_loops(ends, n_src, n_dst, n_loops, edge_attr, fill_value)
+    if isinstance(graph, DistributedGraph):
+        fill = _features_of_loops(graph.local, graph.n_dst, edge_attr, fill_value)
+        rows = torch.from_numpy(looped.edges).to(edge_attr.device)
+        return looped, torch.cat([edge_attr, fill]).index_select(0, rows)
+    fill = _features_of_loops(graph, torch.sym_min(n_src, n_dst), edge_attr, fill_value)
     return looped, torch.cat([edge_attr, fill])
 
 
-def _with_own_self_loops(
-    graph: DistributedGraph, edge_attr: Tensor | None, fill_value: float | Tensor | str
-) -> tuple[DistributedGraph, Tensor | None]:
-    """`with_self_loops` for a distributed graph: loops belong to the process that owns the node."""
-    looped = graph.with_self_loops()
-    if edge_attr is None:
-        return looped, None
-    local, n = graph.local, graph.n_dst
-    ends = torch.from_numpy(np.stack([local.src, local.dst])).to(edge_attr.device)
-    fill = _features_of_loops(ends, local.n_src, n, n, edge_attr, fill_value)
-    rows = torch.from_numpy(looped.edges).to(edge_attr.device)
-    return looped, torch.cat([edge_attr, fill]).index_select(0, rows)
+_kept_looped: weakref.WeakKeyDictionary[AnyGraph, tuple[Any, dict[bool, Any]]]
+_kept_looped = weakref.WeakKeyDictionary()
+"""Arrays of graphs, and the graphs that `_looped` has made of them."""
+
+
+def _looped(graph: AnyGraph, self_loops: bool) -> Any:
+    """Graph with exactly one self-loop a node, or with none; made once as long as a graph lives.
+
+    The rows of its edge arrays are those of `graph`, then one for every self-loop. In a distributed
+    graph, loops belong to the process that owns the node.
+    """
+    arrays = graph.local.arrays if isinstance(graph, DistributedGraph) else graph.arrays
+    if not _lasts(arrays.offsets):
+        return _with_loops(graph, self_loops)
+    known = _kept_looped.get(graph)
+    if known is None or known[0] is not arrays:
+        known = _kept_looped[graph] = arrays, {}
+    if self_loops not in known[1]:
+        known[1][self_loops] = _with_loops(graph, self_loops)
+    return known[1][self_loops]
+
+
+def _with_loops(graph: AnyGraph, self_loops: bool) -> AnyGraph:
+    if isinstance(graph, DistributedGraph):
+        return graph.with_self_loops()
+    n_src, n_dst, _ = graph.sizes
+    graph = Graph.of(graph)
+    ends = torch.stack([graph.src, graph.dst])
+    return Graph.from_edge_index(ends, n_src, n_dst, self_loops=self_loops)
 
 
 def _features_of_loops(
-    ends: Tensor,
-    n_src: int,
-    n_dst: int,
-    n_loops: Any,
-    edge_attr: Tensor,
-    fill_value: float | Tensor | str,
+    graph: AnyGraph, n_loops: Any, edge_attr: Tensor, fill_value: float | Tensor | str
 ) -> Tensor:
     """Features of self-loops, given or taken from the other edges that end there."""
     if not isinstance(fill_value, str):
         return edge_attr.new_zeros(n_loops, edge_attr.shape[1]) + fill_value
-    others = Graph.from_edge_index(ends, n_src, n_dst, self_loops=False)
+    others = _looped(graph, False)
     aggregation = {"add": "sum"}.get(fill_value, fill_value)
     fill: Tensor = functional.agg_simple(None, edge_attr, graph=others, aggregation=aggregation)
     return fill[:n_loops]
