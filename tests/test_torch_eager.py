@@ -15,6 +15,7 @@ import pytest
 
 import calls
 import gnograd as gg
+from gnograd.faces import operator
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
@@ -47,13 +48,18 @@ def graph():
 def custom(monkeypatch):
     """Names of the operators whose custom operators are called, for each face."""
     names = []
-    static_arrays = gt.adapter._Face.static_arrays
 
-    def spy(face, *rest):
-        names.append(face.op.name)
-        return static_arrays(face, *rest)
+    def watch(kind, method):
+        original = getattr(kind, method)
 
-    monkeypatch.setattr(gt.adapter._Face, "static_arrays", spy)
+        def spy(face, *rest):
+            names.append(face.op.name)
+            return original(face, *rest)
+
+        monkeypatch.setattr(kind, method, spy)
+
+    watch(gt.eager.KnownCalls, "_operands")
+    watch(gt.adapter._Face, "static_arrays")
     return names
 
 
@@ -180,6 +186,28 @@ def test_derivatives_that_compiled_programs_have(name, graph, monkeypatch):
         assert_equal([x.detach() for x in group], [x.detach() for x in wanted])
     with pytest.raises(NotImplementedError, match=f"{name}: there are no third derivatives"):
         torch.autograd.grad(loss_of(found[1]), leaves)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_compiled_programs_repeat_calls_without_checks(name, graph, monkeypatch):
+    leaves, function = bind(name, graph)
+
+    def run():
+        outputs = outputs_of(function(*leaves))
+        return *outputs, *torch.autograd.grad(loss_of(outputs), leaves)
+
+    expected = run()
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    checked = []
+    original = operator.Call
+    monkeypatch.setattr(operator, "Call", lambda *args: checked.append(args) or original(*args))
+    with dispatched():
+        run()
+        checked.clear()
+        found = run()
+    assert_equal([x.detach() for x in found], [x.detach() for x in expected])
+    static = calls.call_of(name, graph)[1].values()
+    assert bool(checked) == any(isinstance(value, np.ndarray) for value in static)
 
 
 @pytest.mark.parametrize("name", NAMES)

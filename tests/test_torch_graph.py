@@ -728,6 +728,24 @@ def test_one_program_for_all_edges():
     assert len(made) <= 2
 
 
+def test_edges_of_a_program_become_a_graph_once(conversions):
+    torch._dynamo.reset()
+    model = torch.nn.ModuleList([gt.GATConv(3, 4), gt.GATConv(4, 2)])
+
+    def run(x, edges):
+        return model[1](model[0](x, edges), edges)
+
+    compiled = torch.compile(run, fullgraph=True, backend="aot_eager")
+    x, edges = torch.randn(6, 3), random_edges(6, 20)
+    with torch.no_grad():
+        compiled(x, edges)
+        conversions.clear()
+        torch.testing.assert_close(compiled(x, edges), run(x, edges))
+        assert len(conversions) == 1  # of the layers without a compiler
+        edges.numpy()[:, 0] = 5, 0  # PyTorch does not see it
+        torch.testing.assert_close(compiled(x, edges), run(x, edges))
+
+
 @pytest.mark.exhaustive
 def test_neighbours_in_a_program():
     torch._dynamo.reset()

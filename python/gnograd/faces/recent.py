@@ -57,6 +57,8 @@ def key_of(static: Mapping[str, Any]) -> tuple[Any, ...] | None:
 
     >>> key_of({"window": 3}) == key_of({"window": 3.0})
     False
+    >>> key_of({"scale": 0.0}) == key_of({"scale": -0.0})
+    False
     >>> key_of({"window": object()}) is None
     True
     """
@@ -65,7 +67,9 @@ def key_of(static: Mapping[str, Any]) -> tuple[Any, ...] | None:
         kind = type(value)
         if kind is Graph:
             key += name, value.sizes
-        elif kind in _PLAIN and (kind is not float or value):  # 0.0 == -0.0
+        elif kind is float:
+            key += name, kind, value or str(value)  # 0.0 == -0.0
+        elif kind in _PLAIN:
             key += name, kind, value
         elif kind in _SEQUENCES and all(type(entry) is int for entry in value):
             key += name, kind, tuple(value)
@@ -74,5 +78,5 @@ def key_of(static: Mapping[str, Any]) -> tuple[Any, ...] | None:
     return tuple(key)
 
 
-_PLAIN = frozenset({int, float, bool, str, type(None)})
+_PLAIN = frozenset({int, bool, str, type(None)})
 _SEQUENCES = frozenset({list, tuple})

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -30,7 +30,7 @@ from gnograd.notation.graph_arrays import (
 from gnograd.notation.keywords import named_now
 from gnograd.notation.static import AT_LEAST_0, LARGEST, integer
 
-__all__ = ["EdgesBySource", "Graph", "GraphLike", "lend"]
+__all__ = ["EdgesBySource", "Graph", "GraphLike", "LentForACall", "lend"]
 
 _BRINGING = threading.Lock()
 
@@ -502,12 +502,36 @@ def restored(arrays: GraphArrays, borders: Borders | None = None) -> Graph:
 
 
 def _lent(arrays: GraphArrays) -> _Body:
-    n_src, n_dst, n_edges = arrays.sizes
+    return _Body(_handle(arrays.sizes, map(address, arrays)))
+
+
+def _handle(sizes: GraphSizes, addresses: Iterable[int]) -> int:
     made = np.zeros(1, np.int64)
-    check_status(
-        _core.gnograd_graph_lend(n_dst, n_src, n_edges, *map(address, arrays), address(made))
-    )
-    return _Body(int(made[0]))
+    n_src, n_dst, n_edges = sizes
+    check_status(_core.gnograd_graph_lend(n_dst, n_src, n_edges, *addresses, address(made)))
+    return int(made[0])
+
+
+class LentForACall:
+    """Graph of the library in lent memory, which is given back at the end of the block.
+
+    Parameters
+    ----------
+    sizes : GraphSizes
+    addresses : sequence of int
+        Addresses of the arrays of `GraphArrays`, 0 for an absent one.
+    """
+
+    __slots__ = ("handle",)
+
+    def __init__(self, sizes: GraphSizes, addresses: Iterable[int]) -> None:
+        self.handle = _handle(sizes, addresses)
+
+    def __enter__(self) -> LentForACall:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _core.gnograd_graph_free(self.handle)
 
 
 def remote(arrays: GraphArrays) -> Graph:

@@ -39,7 +39,7 @@ from gnograd.notation.declaration import FACES
 from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.torch.arrays import as_arrays, integers
 from gnograd.torch.batches import one_by_one, register_loop, rows_of_batch
-from gnograd.torch.eager import eager, eager_function, in_transform, is_plain
+from gnograd.torch.eager import KnownCalls, eager, eager_function, in_transform, is_plain
 from gnograd.torch.graph import Graph, arrays_of, lend_tensors
 
 __all__ = ["Faces", "autocast", "check_tensors", "functions", "not_compiled", "torch_operator"]
@@ -49,6 +49,8 @@ AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 _HALF = (torch.float16, torch.bfloat16)
 _SINGLE_OR_HALF = (torch.float32, *_HALF)
+
+_kernels = torch.library.Library("gnograd", "FRAGMENT")
 
 _SCHEMA_TYPES = {
     "GraphLike": "Tensor?[]",
@@ -180,6 +182,7 @@ class _Face:
         parameters = inspect.signature(op).parameters
         self.operand_schema = [f"Tensor? {name}" for name in (*op.inputs, *op.arrays)]
         self.static_schema = [f"{_schema_type(parameters[name])} {name}" for name in self.plain]
+        self.known = KnownCalls(op, self.plain)
         self.forward = self._define(
             "forward", self.operand_schema + self.static_schema, self._forward, self._like_forward
         )
@@ -188,6 +191,11 @@ class _Face:
         self, face: str, arguments: list[str], run: Callable[..., Any], fake: Callable[..., Any]
     ) -> Any:
         """Register one face: its kernel, its fake (shapes and types only), and vmap."""
+        known = {"forward": self.known.forward, "vjp": self.known.vjp}.get(face)
+
+        def compute_on_cpu(*args: Any) -> list[Tensor]:
+            results = None if known is None else known(*args)
+            return compute(*args) if results is None else results
 
         def compute(*args: Any) -> list[Tensor]:
             if not self.in_copies(args):
@@ -204,6 +212,8 @@ class _Face:
         )
         operator.register_fake(fake)
         register_loop(operator)
+        # `register_kernel` would put two more functions around each call
+        _kernels.impl(f"{self.op.name}_{face}", compute_on_cpu, "CPU")
         return operator
 
     def in_copies(self, args: Sequence[Any]) -> bool:

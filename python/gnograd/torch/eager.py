@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -19,16 +19,19 @@ from torch.autograd import forward_ad
 from torch.nn import Parameter
 
 from gnograd.backends import cpu
-from gnograd.faces.operator import Function, Operator
+from gnograd.faces.operator import Function, Operator, spread
 from gnograd.faces.recent import Recent, key_of
-from gnograd.graphs.graph import Graph
+from gnograd.graphs.graph import Graph, LentForACall, lend
+from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.torch.batches import is_batch
 
-__all__ = ["eager", "eager_function", "in_transform", "is_eager", "is_plain"]
+__all__ = ["KnownCalls", "eager", "eager_function", "in_transform", "is_eager", "is_plain"]
 
 Tensors: TypeAlias = Sequence[Tensor | None]
 _KINDS_OF_CALLS = 64
 _PLAIN = frozenset({Tensor, Parameter})
+_NARROW = tuple(name.endswith("indices") for name in GraphArrays._fields)
+"""True for the arrays of a graph that are int32; the others are int64."""
 _SOMEWHERE = torch.zeros(1)
 """Memory whose address stands for tensors without elements."""
 _CAN_TELL = hasattr(forward_ad, "_current_level") and all(
@@ -152,6 +155,133 @@ def _forward_of(
         return tuple(_run(kind.forward, graph, addresses)[:n_outputs])
 
     return forward
+
+
+class KnownCalls:
+    """Calls of a custom operator on plain CPU tensors, of kinds that were called before.
+
+    The dispatcher calls kernels with all their arguments, in compiled programs above all. Checks
+    are made for the first call of a kind, as in eager mode; functions return None where it has
+    errors, or each call needs checks of its own.
+
+    Parameters
+    ----------
+    op : Function or Operator
+    static : sequence of str
+        Names of the static arguments that are no arrays, in the order of calls.
+    """
+
+    def __init__(self, op: Function[Any, Any], static: Sequence[str]) -> None:
+        self.op = op
+        self.static = static
+        self._known = Recent(2 * _KINDS_OF_CALLS)
+
+    def forward(self, *args: Any) -> list[Tensor] | None:
+        """Outputs and what is saved besides, from inputs and static arguments."""
+        op, (inputs, static) = self.op, self._operands(args)
+        if inputs is None:
+            return None
+        seen, given = _see(inputs), self._given(static)
+        if seen is None or given is None:
+            return None
+        (layout, addresses, _, _copies), (of_static, graph) = seen, given
+        key = "forward", of_static, layout
+        known = self._known.get(key)
+        if known is None:
+            known = _checked(lambda: op.prepare(tuple(map(_array, inputs)), self._complete(static)))
+            self._known.put(key, known)
+        if known is False:
+            return None
+        results = self._run(known, graph, addresses)
+        like = next(x for x in inputs if x is not None)
+        outputs = [like.new_empty(0) if y is None else y for y in results[: op.n_outputs]]
+        return [*outputs, *[y for y in results[op.n_outputs :] if y is not None]]
+
+    def vjp(self, cotangents: Tensors, *args: Any) -> list[Tensor] | None:
+        """Wanted gradients, from cotangents, inputs, saved arrays, flags and static arguments."""
+        inputs, (kept, wrt, *static) = self._operands(args)
+        if inputs is None or not any(wrt):
+            return None
+        seen, given = _see([*cotangents, *inputs, *kept]), self._given(static)
+        if seen is None or given is None:
+            return None
+        (layout, addresses, _, _copies), (of_static, graph) = seen, given
+        key = "vjp", of_static, layout, tuple(wrt)
+        known = self._known.get(key)
+        if known is None:
+            known = _checked(lambda: self._prepare_vjp(cotangents, inputs, kept, wrt, static))
+            self._known.put(key, known)
+        if known is False:
+            return None
+        call, needed = known
+        before = len(cotangents) + len(inputs)
+        saved = [address or 0 for address in spread(needed, addresses[before:])]
+        gradients = self._run(call, graph, (*addresses[:before], *saved))
+        return [gradient for gradient in gradients if gradient is not None]
+
+    def _prepare_vjp(
+        self, cotangents: Tensors, inputs: Tensors, kept: Tensors, wrt: Any, static: Sequence[Any]
+    ) -> tuple[cpu.Prepared, list[bool]] | None:
+        """Prepared call, and which of the saved arrays it takes; None if each needs checks."""
+        op, values = cast("Operator[Any, Any]", self.op), self._complete(static)
+        needed = op.signature(**values).needed
+        if not kept:
+            needed = [False] * len(needed)
+        elif len(kept) != sum(needed):
+            return None
+        call = op.prepare_vjp(
+            list(map(_array, cotangents)),
+            tuple(map(_array, inputs)),
+            list(compress(op.inputs, wrt)),
+            spread(needed, map(_array, kept)),
+            values,
+        )
+        return None if call is None else (call, needed)
+
+    def _operands(self, args: Sequence[Any]) -> tuple[Any, Any]:
+        """Inputs, and what follows the operands; None for inputs if there are static arrays."""
+        n = len(self.op.inputs)
+        rest = n + len(self.op.arrays)
+        return args[:n] if all(x is None for x in args[n:rest]) else None, args[rest:]
+
+    def _given(self, static: Sequence[Any]) -> tuple[tuple[Any, ...], Tensors] | None:
+        """Key of static arguments, and the tensors of the graph; None if they need checks."""
+        values = dict(zip(self.static, static, strict=True))
+        graph: Tensors = values.pop("graph", None) or ()
+        of_static = key_of(values)
+        if of_static is None:
+            return None
+        for x, narrow in zip(graph, _NARROW, strict=False):
+            dtype = torch.int32 if narrow else torch.int64
+            if x is not None and (x.dtype is not dtype or not x.is_cpu or not x.is_contiguous()):
+                return None
+        return (*of_static, GraphArrays(*graph).sizes if graph else None), graph
+
+    def _complete(self, static: Sequence[Any]) -> dict[str, Any]:
+        values = dict(zip(self.static, static, strict=True))
+        if values.get("graph"):
+            arrays = (None if x is None else x.numpy() for x in values["graph"])
+            values["graph"] = lend(GraphArrays(*arrays))
+        elif "graph" in values:
+            values["graph"] = None
+        return values
+
+    @staticmethod
+    def _run(call: cpu.Prepared, graph: Tensors, addresses: tuple[int, ...]) -> list[Tensor | None]:
+        if not call.on_graph:
+            return _run(call, None, addresses)
+        sizes = GraphArrays(*graph).sizes
+        where = [0 if x is None else x.data_ptr() or _SOMEWHERE.data_ptr() for x in graph]
+        with LentForACall(sizes, where) as body:
+            return _run(call, body, addresses)
+
+
+def _checked(prepare: Callable[[], Any]) -> Any:
+    """Prepared call, or False where each call needs checks or the call has errors."""
+    try:
+        return prepare() or False
+    except Exception:  # raised again by the call with all checks
+        return False
 
 
 def is_eager(*tensors: Tensor | None) -> bool:

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import weakref
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -17,6 +16,7 @@ from gnograd.torch import functional
 from gnograd.torch.distributed import halo
 from gnograd.torch.eager import in_transform, is_eager
 from gnograd.torch.graph import AnyGraph, Graph
+from gnograd.torch.made_once import MadeOnce
 
 __all__ = [
     "Edges",
@@ -62,7 +62,12 @@ def graph_from_edge_index(
     """
     if not isinstance(edge_index, Tensor) or not _lasts(edge_index):
         return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops=self_loops)
-    return _made.graph(edge_index, n_src, n_dst, self_loops)
+    made: Graph = _made.of(
+        edge_index,
+        (n_src, n_dst, self_loops),
+        lambda numbers: Graph.from_edge_index(numbers, n_src, n_dst, self_loops=self_loops),
+    )
+    return made
 
 
 def _lasts(array: Any) -> bool:
@@ -76,59 +81,7 @@ def _lasts(array: Any) -> bool:
     return not (on_gpu and torch.cuda.is_current_stream_capturing())
 
 
-class _Kept(NamedTuple):
-    """Graphs made of one tensor."""
-
-    tensor: weakref.ref[Tensor]
-    numbers: Tensor
-    """Copy of its numbers, from which the graphs are made."""
-    graphs: dict[tuple[Any, ...], Graph]
-    """Graphs by the other arguments."""
-
-    def holds_for(self, edge_index: Tensor) -> bool:
-        """True if this was made of the given tensor, and its numbers have not changed."""
-        numbers = self.numbers
-        return (
-            self.tensor() is edge_index
-            and numbers.dtype is edge_index.dtype
-            and numbers.device == edge_index.device
-            and numbers.shape == edge_index.shape
-            and _equal(numbers, edge_index)
-        )
-
-
-_compare_memory = ctypes.CDLL(None).memcmp
-_compare_memory.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
-
-
-def _equal(a: Tensor, b: Tensor) -> bool:
-    """True if two tensors of one shape and an integer type are equal."""
-    if type(a) is type(b) is Tensor and a.is_cpu and a.is_contiguous() and b.is_contiguous():
-        return not _compare_memory(a.data_ptr(), b.data_ptr(), a.nbytes)
-    return torch.equal(a, b)
-
-
-class _Made:
-    """Cache of graphs by tensors, as long as these live and are unchanged."""
-
-    def __init__(self) -> None:
-        self._kept: dict[int, _Kept] = {}
-
-    def graph(self, edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None) -> Graph:
-        arguments = n_src, n_dst, self_loops
-        key, forget = id(edge_index), self._kept.pop
-        kept = self._kept.get(key)
-        if kept is None or not kept.holds_for(edge_index):
-            reference = weakref.ref(edge_index, lambda _: forget(key, None))
-            kept = self._kept[key] = _Kept(reference, edge_index.detach().clone(), {})
-        if arguments not in kept.graphs:
-            kept.graphs[arguments] = Graph.from_edge_index(
-                kept.numbers, n_src, n_dst, self_loops=self_loops
-            )
-        return kept.graphs[arguments]
-
-
-_made = _Made()
+_made = MadeOnce()
 
 
 def with_self_loops(

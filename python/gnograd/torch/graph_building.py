@@ -15,6 +15,7 @@ from torch import Tensor
 import gnograd.graphs.graph
 from gnograd.torch.batches import register_loop
 from gnograd.torch.eager import is_eager
+from gnograd.torch.made_once import MadeOnce
 from gnograd.torch.searches import unknown_size
 
 __all__ = ["first_edges", "graph_from_csc", "graph_from_edges", "graph_of_rows"]
@@ -103,7 +104,24 @@ def _edges_on_device(
     return _ordered(src, dst, left_out, n_src, n_dst)
 
 
-_op = torch.library.custom_op("gnograd::graph_from_edges", _from_edges, mutates_args=())
+_made = MadeOnce()
+
+
+def _from_edges_in_program(
+    edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None
+) -> list[Tensor]:
+    """Copies of what was made before of the same edges: every layer, every step asks for it."""
+    if edge_index.device.type != "cpu":
+        return _from_edges(edge_index, n_src, n_dst, self_loops)
+    made = _made.of(
+        edge_index,
+        (n_src, n_dst, self_loops),
+        lambda numbers: _from_edges(numbers, n_src, n_dst, self_loops),
+    )
+    return [x.clone() for x in made]  # programs may write to results of operators
+
+
+_op = torch.library.custom_op("gnograd::graph_from_edges", _from_edges_in_program, mutates_args=())
 register_loop(_op)
 
 

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""Cache of what is made of tensors, as long as these live and are unchanged."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = ["MadeOnce"]
+
+
+class MadeOnce:
+    """Things made of tensors of integers.
+
+    They are kept as long as the tensor is, with a copy of its numbers, which are compared every
+    time: memory may be written by others than PyTorch, whose count of changes tells nothing of
+    that. On a GPU the host waits for the comparison.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, _Kept] = {}
+
+    def of(self, tensor: Tensor, how: Hashable, make: Callable[[Tensor], Any]) -> Any:
+        """Thing that `make` makes of the copy of a tensor; the earlier one if there is any.
+
+        Parameters
+        ----------
+        tensor : Tensor
+        how : hashable
+            Other arguments of `make`.
+        make : callable
+        """
+        key, forget = id(tensor), self._kept.pop
+        kept = self._kept.get(key)
+        if kept is None or not kept.holds_for(tensor):
+            reference = weakref.ref(tensor, lambda _: forget(key, None))
+            kept = self._kept[key] = _Kept(reference, tensor.detach().clone(), {})
+        if how not in kept.things:
+            kept.things[how] = make(kept.numbers)
+        return kept.things[how]
+
+
+class _Kept(NamedTuple):
+    """Things made of one tensor."""
+
+    tensor: weakref.ref[Tensor]
+    numbers: Tensor
+    """Copy of its numbers."""
+    things: dict[Hashable, Any]
+
+    def holds_for(self, tensor: Tensor) -> bool:
+        """True if this was made of the given tensor, and its numbers have not changed."""
+        numbers = self.numbers
+        return (
+            self.tensor() is tensor
+            and numbers.dtype is tensor.dtype
+            and numbers.device == tensor.device
+            and numbers.shape == tensor.shape
+            and _equal(numbers, tensor)
+        )
+
+
+_compare_memory = ctypes.CDLL(None).memcmp
+_compare_memory.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    """True if two tensors of one shape and an integer type are equal."""
+    if type(a) is type(b) is Tensor and a.is_cpu and a.is_contiguous() and b.is_contiguous():
+        return not _compare_memory(a.data_ptr(), b.data_ptr(), a.nbytes)
+    return torch.equal(a, b)
