@@ -25,10 +25,12 @@ export CCACHE_DEPEND := 1
 export CCACHE_NOHASHDIR := 1
 export CCACHE_BASEDIR := $(CURDIR)
 PAGES ?= README.md docs tests/test_documents.py
+# of the machine with the GPU
+LEASE_PYTHON ?= 3.12
 
 .PHONY: demo test test-all python-tests fortran-test mpi-test fortran-mpi-test consumers lint headers doctest docs docs-fortran bench-report \
 	gallery sanitize fuzz fuzz-asan fpm fpm-branch simt tsan simt-long \
-	ptx ptx-all ptx-wheel cuda gpu-model gpu-day gpu-test gpu-bench clean help
+	ptx ptx-all ptx-wheel cuda gpu-model lease clean help
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -142,21 +144,15 @@ gpu-model: $(VENV)/installed ## What an H100 takes at least for the kernels, by 
 
 cuda: $(CUDA_LIBRARY) ## Compile the CUDA kernels with nvcc for sm_80, sm_90 and later
 
-gpu-test: $(VENV)/dependencies ## The tests of the CUDA kernels on a GPU, if there is one
-	@if python tools/gpu.py; then $(MAKE) --no-print-directory test-on-gpu; fi
-
-gpu-bench: $(VENV)/dependencies ## Time the CUDA kernels beside PyTorch and PyG, if there is a GPU
-	@if python tools/gpu.py; then $(MAKE) --no-print-directory bench-on-gpu; fi
-
-gpu-day: $(VENV)/dependencies ## All there is to learn on a GPU, in one folder: sanitizers, tests, times, metrics
-	@if python tools/gpu.py; then $(MAKE) --no-print-directory day-on-gpu; fi
+lease: $(VENV)/tools ## All that fifteen minutes on a rented GPU need, with nothing to install there: build/lease (LEASE_PYTHON=3.12)
+	@if python tests/cuda/ptx/usable.py; then python tools/lease/prepare.py --python $(LEASE_PYTHON); fi
 
 clean: ## Remove the virtual environment and all builds
 	rm -rf $(VENV) build fortran/fpm_src
 
 # ---- the CUDA kernels; the package itself is installed without them, which is quicker ----
 
-.PHONY: ptx-tests ptx-all-tests ptx-library-wheel model test-on-gpu bench-on-gpu day-on-gpu $(SIMT_LIBRARY) $(CUDA_LIBRARY) $(PTX_LIBRARY)
+.PHONY: ptx-tests ptx-all-tests ptx-library-wheel model $(SIMT_LIBRARY) $(CUDA_LIBRARY) $(PTX_LIBRARY)
 
 PTX := build/ptx/tests/cuda/ptx
 
@@ -186,17 +182,6 @@ model: build/ptx/build.ninja
 		python tests/cuda/ptx/baseline.py $(CASES:%='%')
 	python tests/cuda/ptx/model.py build/ptx/counts.json --registers $(PTX)/ptxas_*_90.log --summary \
 		--json build/ptx/model.json --before docs/gpu_before.json --page docs/gpu.md
-
-test-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
-	meson test -C build/cuda --suite gpu --print-errorlogs
-	GNOGRAD_CUDA_LIBRARY=$(abspath $(CUDA_LIBRARY)) pytest tests/test_cuda.py
-
-bench-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
-	GNOGRAD_CUDA_LIBRARY=$(abspath $(CUDA_LIBRARY)) python benchmarks/gpu.py
-	GNOGRAD_CUDA_LIBRARY=$(abspath $(CUDA_LIBRARY)) python benchmarks/nsa.py --device cuda
-
-day-on-gpu: $(VENV)/installed $(CUDA_LIBRARY)
-	GNOGRAD_CUDA_LIBRARY=$(abspath $(CUDA_LIBRARY)) python tools/gpu_day.py
 
 # Fortran's tests where the package comes from a wheel; an installation from here makes the same
 build/wheel/build.ninja: $(VENV)/tools

@@ -83,7 +83,7 @@ def small_calls() -> dict[str, tuple[tuple[np.ndarray | None, ...], dict[str, ob
 def kernel_of(call: Callable[[], object]) -> Callable[[], None]:
     """The compiled functions that a call ends in, with the arguments it gives them."""
     found = []
-    run, run_prepared = cpu.run, cpu.run_prepared
+    run, run_prepared = cpu.run, cpu.Prepared.run
 
     # the arrays are kept as long as their addresses
     def record(operator: str, face: str, dtype: str, arguments, stream=None) -> None:
@@ -98,11 +98,11 @@ def kernel_of(call: Callable[[], object]) -> Callable[[], None]:
         found.append((getattr(_core, known.function), arguments, (results, graph)))
         return results
 
-    cpu.run, cpu.run_prepared = record, record_prepared
+    cpu.run, cpu.Prepared.run = record, record_prepared
     try:
         kept = call()
     finally:
-        cpu.run, cpu.run_prepared = run, run_prepared
+        cpu.run, cpu.Prepared.run = run, run_prepared
 
     def kernels(kept=kept) -> None:
         for function, addresses, _ in found:

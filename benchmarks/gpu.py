@@ -1,36 +1,39 @@
 # SPDX-License-Identifier: MIT
-"""The CUDA kernels on a GPU, alone and beside PyTorch and PyG (sparse attention: nsa.py).
+"""The CUDA kernels on a GPU, alone and beside PyTorch and PyG (sparse attention: nsa.py, too).
 
-kernels     every case of cases.py, forward and vjp, by the names that the time model gives them
-            (docs/gpu.md)
-published   edge attention on icosahedral graphs beside times that others have published
-peers       the same tensors through gnograd and others, values and gradients compared; forward, or
-            training: output and all gradients
-neighbors   searches, with the wait for their number, beside the k-d tree on the host
+about     rates of this GPU that the time model takes for granted: copy, L2, gathers, products
+calls     the host's time of a call (gpu_calls.py)
+kernels   every case of cases.py, the most telling first, under the names that the model gives them
+          (docs/gpu.md): times, whether two calls give the same bits, numbers that are not finite,
+          workspace
+peers     the same tensors through gnograd and others, values and gradients compared; forward, or
+          training: output and all gradients
 
 A time is that of the GPU, between two events. Calls are queued before the first one starts, behind
 a kernel that sleeps, so that the host's time is not in it. Cold: the median of calls each between
-events of its own, with the L2 cache overwritten before; warm: 20 or more calls between two events.
+events of its own, with the L2 cache overwritten before; warm: calls between two events; host: what
+a call takes the host. Searches, whose results the host waits for, have one time, with that wait.
 
 GB/s counts every array read or written once, and a row of features for every edge that gathers
-one; its fraction is of the bandwidth of a copy, measured in the same run. A peer that runs out of
-memory has no ratio. The table is printed and appended to benchmarks/results/gpu.md, with the device
-and the date, and with --json written as data.
+one; its fraction is of the bandwidth of a copy, measured in the same run. Large arrays are drawn on
+the GPU, where the host would take minutes. With --json every entry is a line, written at once;
+behind --seconds nothing new begins.
 
-    make gpu-bench
-    python benchmarks/gpu.py [--parts kernels published peers neighbors] [--repeats 20]
+    python benchmarks/gpu.py [--parts about calls kernels peers] [--repeats 20] [--seconds 90]
                              [--cases agg_sum_128 gat ...] [--json FILE]
-                             [--peers power-law mesh triplets gno physics edges]
+                             [--peers power-law attention gno edges mesh triplets physics compiled]
 
 --try runs the faces of the cases once, at a size that the SIMT library computes in seconds, and
 compares them with the CPU in place of timing anything. --once runs each once, for a profiler.
 """
 
 import argparse
-import datetime
+import contextlib
 import functools
+import gc
 import importlib.util
 import json
+import math
 import statistics
 import sys
 import time
@@ -39,17 +42,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cases import CASES, PUBLISHED, Case, mesh, power_law
+from cases import CASES, TOKENS, Case, mesh, normal, power_law, selection
 
 import gnograd as gg
 
 FORWARD_ONLY = {"CSR product"}  # its gradient to the weights is a dense product first
-RESULTS = Path(__file__).parent / "results" / "gpu.md"
-PARTS = ("kernels", "published", "peers", "neighbors")
+OTHERS = {"flash", "cudnn"}  # dense attention: another result
+PARTS = ("about", "calls", "kernels", "peers")
+FIRST = [
+    "agg_sum_128", "agg_sum_128_bf16", "gat", "gat_bf16", "mha_simple", "gno_64", "gno_64_bf16",
+    "nsa", "window", "icosahedron_h_to_h", "edge_mlp", "edge_to_edge", "neighbors", "knn",
+    "laplacian", "compressed", "select_blocks", "nsa_points", "agg_max_128", "agg_sum_64_mesh",
+    "gat_v2", "gno_diagonal", "icosahedron_era_to_h", "icosahedron_h_to_era", "relational",
+    "edge_updates", "agg_sum_128_hubs", "nsa_mha", "gno_kernel", "edge_softmax", "radial",
+    "neighbor_list",
+]  # fmt: skip
+"""Cases that decide most; the others follow in their order."""
 
 
 # ---- contestants: functions of tensors, ours first ----
-# name, tensors, floats moved forward and in training, contestants by name
+# name, tensors, bytes or (attention) operations that forward and training cannot do without,
+# contestants by name
 
 
 def drawer(device) -> Callable:
@@ -291,16 +304,88 @@ def edge_networks(device, side: int = 400, width: int = 128) -> Iterator[tuple]:
     yield f"edge_mlp {width}", inputs, forward, forward + backward, peers
 
 
+def attention(device) -> Iterator[tuple]:
+    """Selected blocks and a window of 64k tokens, beside FlexAttention and dense attention."""
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    from torch.nn.functional import scaled_dot_product_attention
+
+    import gnograd.torch as gt
+
+    heads, kv_heads, d, window = 64, 4, 128, 512
+    inputs = tuple(
+        torch.randn(TOKENS, h, d, device=device, dtype=torch.bfloat16, requires_grad=True)
+        for h in (heads, kv_heads, kv_heads)
+    )
+    index = selection(TOKENS, kv_heads, True, OnGpu(0))
+
+    def of_batch(attend, q, k, v):
+        rows = (x.transpose(0, 1)[None] for x in (q, k, v))
+        return attend(*rows)[0].transpose(0, 1)
+
+    def dense(backend, q, k, v):
+        with sdpa_kernel(backend):
+            return of_batch(
+                lambda *x: scaled_dot_product_attention(*x, is_causal=True, enable_gqa=True),
+                q,
+                k,
+                v,
+            )
+
+    def in_window(_batch, _head, i, j):
+        return (j <= i) & (i - j < window)
+
+    @functools.cache
+    def flex():
+        # compiled: uncompiled it would make a mask of tokens x tokens
+        mask = create_block_mask(
+            in_window, None, None, TOKENS, TOKENS, device=device, _compile=True
+        )
+        compiled = torch.compile(flex_attention)
+        return lambda *rows: compiled(*rows, block_mask=mask, enable_gqa=True)
+
+    products = 512.0 * heads * TOKENS
+    yield "selected 16 of 64, causal", inputs, products * 1024, 3.5 * products * 1024, {
+        "gnograd": lambda q, k, v: gt.selected_attention(
+            q, k, v, block_index=index, block_size=64, causal=True
+        ),
+        "flash": lambda *x: dense(SDPBackend.FLASH_ATTENTION, *x),
+        "cudnn": lambda *x: dense(SDPBackend.CUDNN_ATTENTION, *x),
+    }  # fmt: skip
+    yield f"window {window}, causal", inputs, products * window, 3.5 * products * window, {
+        "gnograd": lambda q, k, v: gt.window_attention(q, k, v, window=window, causal=True),
+        "FlexAttention": lambda *x: of_batch(flex(), *x),
+    }  # fmt: skip
+
+
+def compiled(device) -> Iterator[tuple]:
+    """The weighted sum, beside what torch.compile makes of gathering and scattering."""
+    import torch
+
+    for name, inputs, *work, peers in aggregations(
+        power_law(100_000, 20, np.random.default_rng(0)), 128, device
+    ):
+        with_compiler = torch.compile(peers["gather-scatter"])
+        ours = {"gnograd": peers["gnograd"], "compiled gather-scatter": with_compiler}
+        yield f"{name}, compiled", inputs, *work, ours
+        return
+
+
 PEERS = {
     "power-law": lambda device: aggregations(
         power_law(100_000, 20, np.random.default_rng(0)), 128, device
     ),
+    "attention": attention,
+    "gno": neural_operator,
+    "edges": edge_networks,
     "mesh": lambda device: aggregations(mesh(1_000_000), 64, device),
     "triplets": triplets,
-    "gno": neural_operator,
     "physics": physics,
-    "edges": edge_networks,
+    "compiled": compiled,
 }
+OPERATIONS = {"attention"}
+"""Contests whose useful work is operations; that of the others is floats moved."""
 
 
 def pyg_attention(graph: gg.Graph, src, dst, heads: int) -> Callable:
@@ -320,13 +405,44 @@ def pyg_attention(graph: gg.Graph, src, dst, heads: int) -> Callable:
 # ---- what is measured ----
 
 
+class OnGpu(np.random.Generator):
+    """Generator that draws large arrays on the GPU."""
+
+    def __init__(self, seed: int):
+        import torch
+
+        super().__init__(np.random.PCG64(seed))
+        self.torch, self.here = torch, torch.Generator("cuda").manual_seed(seed)
+
+    def draw(self, shape: tuple[int, ...], dtype: str, scale: float) -> Any:
+        """Normal numbers, for `cases.normal`."""
+        out = self.torch.empty(shape, dtype=getattr(self.torch, dtype), device="cuda")
+        for part in out.view(-1).split(1 << 28):  # so that float32 copies stay small
+            values = self.torch.randn(part.shape, device="cuda", generator=self.here)
+            part.copy_(values.mul_(scale))
+        return out
+
+    def choose(self, tokens: int, heads: int, causal: bool) -> Any:
+        """Blocks of keys for every query, for `cases.selection`."""
+        torch, n, parts = self.torch, tokens // 64, []
+        for first in range(0, tokens, 8192):
+            t = torch.arange(first, min(first + 8192, tokens), device="cuda")[:, None, None]
+            score = torch.rand(len(t), heads, n, device="cuda", generator=self.here)
+            if causal:
+                block, own = torch.arange(n, device="cuda"), t // 64
+                score = torch.where(block > own, -1.0, torch.where(block == own, 2.0, score))
+            best = score.topk(min(16, n), dim=2)
+            parts.append(torch.where(best.values < 0, -1, best.indices).int())
+        return torch.cat(parts)
+
+
 class Clock:
     """Times of calls on the GPU that PyTorch has current."""
 
     def __init__(self, repeats: int):
         import torch
 
-        self.torch, self.repeats = torch, max(repeats, 20)
+        self.torch, self.repeats = torch, repeats
         cache = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0) or 64 << 20
         self.flushed = torch.empty(2 * cache, dtype=torch.int8, device="cuda")
 
@@ -340,35 +456,40 @@ class Clock:
         self.torch.cuda.synchronize()
         self.torch.cuda._sleep(int(min(2 * seconds + 0.001, 2) * 2e9))  # cycles
 
-    def __call__(self, call: Callable) -> dict[str, float]:
-        """Milliseconds, cold and warm."""
+    def __call__(self, call: Callable, seconds: float = 1.0) -> dict[str, float]:
+        """Milliseconds, cold, warm and of the host; fewer calls where they would take longer."""
         call()
         self.torch.cuda.synchronize()
         start = time.perf_counter()
         call()
-        queueing = (time.perf_counter() - start) * self.repeats
+        host = time.perf_counter() - start
         self.torch.cuda.synchronize()
+        once = time.perf_counter() - start
+        repeats = max(3, min(self.repeats, int(seconds / (3 * once))))
         # busy while calls are queued, the GPU shows its own time between events
-        self.queue(queueing)
+        self.queue(host * repeats)
         pairs = []
-        for _ in range(self.repeats):
+        for _ in range(repeats):
             self.flushed.zero_()
             begin = self.event()
             call()
             pairs.append((begin, self.event()))
         self.torch.cuda.synchronize()
-        cold = statistics.median(begin.elapsed_time(end) for begin, end in pairs)
-        self.queue(queueing)
+        cold = sorted(begin.elapsed_time(end) for begin, end in pairs)
+        self.queue(host * repeats)
         begin = self.event()
-        for _ in range(self.repeats):
+        for _ in range(repeats):
             call()
         end = self.event()
         self.torch.cuda.synchronize()
-        return {"cold": cold, "warm": begin.elapsed_time(end) / self.repeats}
+        return {
+            "cold": statistics.median(cold), "cold_least": cold[0], "cold_most": cold[-1],
+            "warm": begin.elapsed_time(end) / repeats, "host": 1e3 * host, "calls": repeats,
+        }  # fmt: skip
 
 
-def waiting(call: Callable, repeats: int) -> float:
-    """Median milliseconds of calls that the host waits in, one after another."""
+def waiting(call: Callable, repeats: int) -> dict[str, float]:
+    """Milliseconds of calls that the host waits in: their median, for all clocks."""
     import torch
 
     times = []
@@ -378,13 +499,48 @@ def waiting(call: Callable, repeats: int) -> float:
         call()
         torch.cuda.synchronize()
         times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times[3:])
+    return dict.fromkeys(("cold", "warm", "host"), statistics.median(times[3:]))
+
+
+def about(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Rates that the time model takes for granted."""
+    import torch
+
+    clock, properties = Clock(options.repeats), torch.cuda.get_device_properties(0)
+    source = torch.empty(1 << 30, dtype=torch.uint8, device="cuda").random_()
+    target = torch.empty_like(source)
+    cached = source[: 16 << 20].view(torch.float32)
+    matrix = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    rows, picked = torch.randn(100_000, 128, device="cuda"), 2_000_000
+    index = torch.randint(0, len(rows), (picked,), device="cuda")
+
+    def rate(work: float, call: Callable) -> float:
+        return round(work / clock(call)["warm"] / 1e9, 3)
+
+    yield {
+        "device": properties.name,
+        "multiprocessors": properties.multi_processor_count,
+        "L2, bytes": getattr(properties, "L2_cache_size", 0),
+        "torch": torch.__version__,
+        "copy, TB/s": rate(2 * source.numel(), lambda: target.copy_(source)),
+        "read of L2, TB/s": rate(4 * cached.numel(), cached.sum),
+        "products of bfloat16, TFLOP/s": rate(2 * 8192**3, lambda: matrix @ matrix),
+        "gather of 512 bytes, TB/s": rate(512 * picked, lambda: rows[index]),
+    }
+
+
+def calls(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The host's time of calls, as multiples of the CPU's eager call."""
+    import gpu_calls
+
+    yield gpu_calls.measure()
 
 
 # ---- the cases of the model ----
 
 
 def on_device(x: Any) -> Any:
+    """Copies on the device, in arrays of gnograd's own."""
     from gnograd.backends import cuda
 
     if isinstance(x, tuple):
@@ -392,9 +548,45 @@ def on_device(x: Any) -> Any:
     return cuda.to_device(x) if isinstance(x, np.ndarray) else x
 
 
-def faces_of(case: Case, size: int, move: Callable = on_device) -> dict[str, Callable]:
+def as_tensor(x: Any) -> Any:
+    """A tensor on the GPU of an array of NumPy; tensors stay."""
+    import torch
+
+    if isinstance(x, tuple):
+        return tuple(map(as_tensor, x))
+    if not isinstance(x, np.ndarray):
+        return x
+    if x.dtype.name == "bfloat16":
+        return torch.from_numpy(x.astype(np.float32)).to("cuda", torch.bfloat16)
+    return torch.from_numpy(np.ascontiguousarray(x)).to("cuda")
+
+
+class Memory:
+    """PyTorch's memory on its current stream, as users of gnograd.torch have it."""
+
+    def __init__(self) -> None:
+        self.workspace = 0
+        """Bytes of the largest workspace since it was set to 0."""
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        import torch
+
+        if dtype == "uint8":
+            self.workspace = max(self.workspace, math.prod(shape))
+        return torch.empty(shape, dtype=getattr(torch, dtype), device="cuda")
+
+    def using(self) -> contextlib.AbstractContextManager[None]:
+        import torch
+
+        from gnograd.backends import cuda
+
+        return cuda.using(torch.cuda.current_stream().cuda_stream, self.empty)
+
+
+def faces_of(
+    case: Case, size: int, move: Callable, rng: np.random.Generator
+) -> dict[str, Callable]:
     """The faces of a case as calls without arguments, its arrays moved to the device."""
-    rng = np.random.default_rng(0)
     operator, inputs, static = case.make(size, rng)
     # a cotangent is drawn before it is moved, the same for all devices
     inputs, static = move(tuple(inputs)), {k: move(v) for k, v in static.items()}
@@ -403,53 +595,66 @@ def faces_of(case: Case, size: int, move: Callable = on_device) -> dict[str, Cal
         return calls
     out, saved = operator.forward(*inputs, return_saved=True, **static)
     outs = out if isinstance(out, tuple) else (out,)
-    drawn = tuple(move(rng.standard_normal(o.shape, np.float32).astype(o.dtype)) for o in outs)
+    kinds = [(o.shape, str(o.dtype).removeprefix("torch.")) for o in outs]
+    drawn = tuple(move(normal(rng, *shape, dtype=dtype)) for shape, dtype in kinds)
     cotangent = drawn if isinstance(out, tuple) else drawn[0]
     calls["vjp"] = lambda: operator.vjp(cotangent, inputs, saved=saved, **static)
     return calls
 
 
 def chosen(options: argparse.Namespace) -> list[Case]:
-    return [c for c in CASES.values() if (c.name in options.cases if options.cases else c.usual)]
+    """Cases that were named, in that order, or all usual ones."""
+    if options.cases:
+        return [CASES[name] for name in options.cases]
+    usual = [c.name for c in CASES.values() if c.usual]
+    return [CASES[name] for name in dict.fromkeys([*FIRST, *usual]) if CASES[name].usual]
 
 
-def kernels(options: argparse.Namespace, clock: Clock, rate: float) -> Iterator[dict[str, Any]]:
+def checked(call: Callable) -> dict[str, Any]:
+    """True for the same bits in two calls, and the count of numbers that are not finite."""
+    import torch
+
+    first, second = (
+        [x for x in flat(call()) if isinstance(x, torch.Tensor) and x.numel()] for _ in range(2)
+    )
+    pairs = zip(first, second, strict=True)
+    return {
+        "same_bits": all(torch.equal(a.view(torch.uint8), b.view(torch.uint8)) for a, b in pairs),
+        "not_finite": sum(int((~torch.isfinite(x)).sum()) for x in first if x.is_floating_point()),
+    }
+
+
+def kernels(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Entries of the cases of the model, timed at full size."""
+    import torch
+
+    clock, memory = Clock(options.repeats), Memory()
     for case in chosen(options):
+        if options.left() < 0:
+            yield {"label": case.name, "ended": "no time was left"}
+            continue
         try:
-            calls = faces_of(case, case.full)
-            for face, call in calls.items():
-                entry = {"part": "kernels", "label": f"{case.name}/{face}", "what": case.what}
-                if case.faces == ("search",):
-                    entry["ms"] = {"waiting": waiting(call, options.repeats)}
-                else:
-                    entry["ms"] = clock(call)
-                if face in case.useful:
-                    entry["flops" if case.type else "bytes"] = case.useful[face]
-                    entry["copy"] = rate
-                yield entry
+            with memory.using():
+                calls = faces_of(case, case.full, as_tensor, OnGpu(0))
+                for face, call in calls.items():
+                    entry = {"label": f"{case.name}/{face}", "what": case.what}
+                    memory.workspace = 0
+                    entry |= checked(call) | {"workspace": memory.workspace}
+                    search = case.faces == ("search",)
+                    entry["ms"] = waiting(call, options.repeats) if search else clock(call)
+                    if face in case.useful:
+                        entry["flops" if case.type else "bytes"] = case.useful[face]
+                    yield entry
         except Exception as problem:  # the others shall be timed all the same
-            kind = type(problem).__name__
-            yield {"part": "kernels", "label": case.name, "failed": f"{kind}: {problem}"[:200]}
+            yield failure(case.name, problem)
+            torch.cuda.synchronize()  # raises if the device is lost
+        calls = call = None
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
-def published(options: argparse.Namespace, clock: Clock) -> Iterator[dict[str, Any]]:
-    """Forward and backward together, beside what others measured on an H200."""
-    for name, theirs in PUBLISHED.items():
-        calls = faces_of(CASES[name], CASES[name].full)
-
-        def both(calls: dict[str, Callable] = calls) -> None:
-            calls["forward"]()
-            calls["vjp"]()
-
-        yield {
-            "part": "published",
-            "label": name,
-            "what": CASES[name].what,
-            "ms": clock(both),
-            "published_ms": theirs,
-            "published_on": "H200, anemoi-core pull request 631",
-        }
+def failure(label: str, problem: Exception) -> dict[str, Any]:
+    return {"label": label, "ended": f"{type(problem).__name__}: {problem}"[:400]}
 
 
 TRIED = 24  # times as small as what the model counts, about
@@ -473,7 +678,9 @@ def tried(options: argparse.Namespace) -> Iterator[str]:
             size = round(size**0.5) ** 2
         worst = 0.0
         for (face, ours), theirs in zip(
-            faces_of(case, size).items(), faces_of(case, size, stay).values(), strict=True
+            faces_of(case, size, on_device, np.random.default_rng(0)).items(),
+            faces_of(case, size, stay, np.random.default_rng(0)).values(),
+            strict=True,
         ):
             for a, b in zip(flat(ours()), flat(theirs()), strict=True):
                 a, b = np.asarray(a.get() if hasattr(a, "get") else a, float), np.asarray(b, float)
@@ -499,15 +706,6 @@ def flat(x: Any) -> list[Any]:
 # ---- peers ----
 
 
-def copy_bandwidth(clock: Clock, megabytes: int = 1024) -> float:
-    """Bytes a second, read and written."""
-    import torch
-
-    source = torch.ones(megabytes << 18, device="cuda")
-    target = torch.empty_like(source)
-    return 2 * 4 * source.numel() / (1e-3 * clock(lambda: target.copy_(source))["warm"])
-
-
 def faces(function: Callable, inputs, cotangent) -> dict[str, Callable]:
     import torch
 
@@ -522,113 +720,86 @@ def faces(function: Callable, inputs, cotangent) -> dict[str, Callable]:
     return {"forward": forward, "training": training}
 
 
-def validate(calls: dict[str, dict[str, Callable]], peer: str) -> None:
-    """Same values and gradients, or stop."""
+def difference(calls: dict[str, dict[str, Callable]], peer: str) -> float:
+    """Largest error of values and gradients beside gnograd's."""
+    if peer in OTHERS:
+        calls[peer]["forward"]()
+        return 0.0
     if peer in FORWARD_ONLY:
         pairs = [(calls["gnograd"]["forward"](), calls[peer]["forward"]())]
     else:
         pairs = zip(calls["gnograd"]["training"](), calls[peer]["training"](), strict=True)
-    for ours, theirs in pairs:
-        error = float((ours - theirs).abs().max() / theirs.abs().max())
-        if not error < 1e-3:
-            raise SystemExit(f"{peer} and gnograd differ by {error:.1e}")
+    return max(
+        float((ours.float() - theirs.float()).abs().max() / theirs.float().abs().max())
+        for ours, theirs in pairs
+    )
 
 
-def searches(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Neighbours among random points, found and compared."""
-    import torch
-
-    import gnograd.torch as gt
-
-    n, degree = 200_000, 20
-    for d, ball in ((2, np.pi), (3, 4 / 3 * np.pi)):
-        radius = (degree / (n * ball)) ** (1 / d)
-        points = torch.rand(n, d, device="cuda")
-        found = gt.neighbor_search(points, points, radius)
-        host = points.cpu()
-        start = time.perf_counter()
-        expected = gt.neighbor_search(host, host, radius)
-        seconds = time.perf_counter() - start
-        if not all(torch.equal(found[name].cpu(), expected[name]) for name in expected):
-            raise SystemExit("neighbours on the GPU are not those on the host")
-        call = functools.partial(gt.neighbor_search, points, points, radius)
-        yield {
-            "part": "neighbors",
-            "label": f"neighbor_search, {n} points in {d}-D",
-            "what": f"{len(found['neighbors_index'])} edges",
-            "ms": {"waiting": waiting(call, options.repeats)},
-            "peers": {"k-d tree": 1e3 * seconds},
-        }
-
-
-def compare(options: argparse.Namespace, clock: Clock, rate: float) -> Iterator[dict[str, Any]]:
+def peers(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Contestants on the same tensors."""
     import torch
 
-    for graph in options.peers:
-        for name, inputs, *floats, peers in PEERS[graph](torch.device("cuda")):
-            cotangent = torch.randn_like(peers["gnograd"](*inputs))
-            calls = {peer: faces(f, inputs, cotangent) for peer, f in peers.items()}
-            failed = set()
-            for peer in calls.keys() - {"gnograd"}:
-                try:
-                    validate(calls, peer)
-                except torch.OutOfMemoryError:
-                    failed.add(peer)
-            for face, numbers in zip(("forward", "training"), floats, strict=True):
-                left_out = failed | (FORWARD_ONLY if face != "forward" else set())
-                ms = {p: clock(calls[p][face]) for p in calls.keys() - left_out}
-                yield {
-                    "part": "peers",
-                    "label": f"{name}, {graph}, {face}",
-                    "what": "float32",
-                    "ms": ms.pop("gnograd"),
-                    "peers": {p: t["warm"] for p, t in sorted(ms.items())},
-                    "failed_peers": sorted(failed),
-                    "bytes": 4 * numbers,
-                    "copy": rate,
-                }
+    clock, device = Clock(options.repeats), torch.device("cuda")
+    for contest in options.peers:
+        if options.left() < 0:
+            yield {"label": contest, "ms": {}, "failed": {"all": "no time was left"}}
+            continue
+        try:
+            for name, inputs, *work, functions in PEERS[contest](device):
+                yield from contest_of(options, clock, contest, name, inputs, work, functions)
+        except Exception as problem:
+            yield {"label": contest, "ms": {}, "failed": {"all": f"{problem}"[:300]}}
 
 
-def line(entry: dict[str, Any]) -> str:
-    """Row of the table."""
-    if "failed" in entry:
-        return f"| {entry['label']} | | | | | failed: {entry['failed']} |"
+def contest_of(options, clock, contest, name, inputs, work, functions) -> Iterator[dict[str, Any]]:
+    """Two entries, forward and training; contestants that fail or differ have no time."""
+    import torch
+
+    cotangent = torch.randn_like(functions["gnograd"](*inputs))
+    calls = {peer: faces(f, inputs, cotangent) for peer, f in functions.items()}
+    failed = {}
+    most = 3e-2 if inputs[0].dtype == torch.bfloat16 else 1e-3
+    for peer in functions.keys() - {"gnograd"}:
+        try:
+            error = difference(calls, peer)
+            if not error < most:
+                failed[peer] = f"differs by {error:.1e}"
+        except Exception as problem:
+            failed[peer] = f"{type(problem).__name__}: {problem}"[:300]
+    for face, amount in zip(("forward", "training"), work, strict=True):
+        left_out = failed.keys() | (FORWARD_ONLY | OTHERS if face != "forward" else set())
+        ms = {p: clock(calls[p][face], 0.6) for p in functions if p not in left_out}
+        entry = {"label": f"{name}, {contest}, {face}", "ms": ms, "failed": failed}
+        operations = contest in OPERATIONS
+        yield entry | {"flops" if operations else "bytes": amount * (1 if operations else 4)}
+
+
+# ---- the program ----
+
+
+def shown(entry: dict[str, Any], copy: float) -> str:
+    """Row of the table; `copy` is the bandwidth of a copy in TB/s, 0 if it is not known."""
+    if "ms" not in entry:
+        return f"| {entry['label']} | | | | | {entry['ended']} |"
     ms = entry["ms"]
-    cold = f"{ms['cold']:.3f}" if "cold" in ms else ""
-    best = ms["warm"] if "warm" in ms else ms["waiting"]
+    peers = {}
+    if "failed" in entry:
+        peers, ms = ms, ms.get("gnograd", {})
+    if not ms:
+        return f"| {entry['label']} | | | | | {entry['failed']} |"
     speed = share = ""
     if "bytes" in entry:
-        # cold, as far as it is: from memory, not from the cache
-        rate = entry["bytes"] / (1e-3 * ms.get("cold", best))
-        speed, share = f"{rate / 1e9:.0f} GB/s", f"{rate / entry['copy']:.0%}"
+        # cold: from memory, not from the cache
+        rate = entry["bytes"] / (1e-3 * ms["cold"])
+        speed, share = f"{rate / 1e9:.0f} GB/s", f"{rate / copy / 1e12:.0%}" if copy else ""
     elif "flops" in entry:
-        speed = f"{entry['flops'] / (1e-3 * best) / 1e12:.3g} TFLOP/s"
-    ratios = [f"{peer} {t / best:.1f}x" for peer, t in entry.get("peers", {}).items()]
-    ratios += [f"{peer} out of memory" for peer in entry.get("failed_peers", [])]
-    if "published_ms" in entry:
-        ratios.append(f"published {entry['published_ms']} ms ({entry['published_on']})")
-    return f"| {entry['label']} | {cold} | {best:.3f} | {speed} | {share} | {', '.join(ratios)} |"
-
-
-def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    clock = Clock(options.repeats)
-    rate = copy_bandwidth(clock)
-    yield {
-        "part": "copy",
-        "label": "copy of 1 GiB",
-        "ms": {"warm": 2**31 / rate * 1e3},
-        "bytes": 2**31,
-        "copy": rate,
-    }
-    parts: dict[str, Callable] = {
-        "kernels": lambda: kernels(options, clock, rate),
-        "published": lambda: published(options, clock),
-        "peers": lambda: compare(options, clock, rate),
-        "neighbors": lambda: searches(options),
-    }
-    for part in options.parts:
-        yield from parts[part]()
+        speed = f"{entry['flops'] / (1e-3 * ms['warm']) / 1e12:.3g} TFLOP/s"
+    notes = [f"{p} {t['warm'] / ms['warm']:.1f}x" for p, t in peers.items() if p != "gnograd"]
+    notes += [f"{p}: {why}" for p, why in entry.get("failed", {}).items()]
+    if entry.get("same_bits") is False or entry.get("not_finite"):
+        notes.append(f"same bits: {entry['same_bits']}, not finite: {entry['not_finite']}")
+    times = f"{ms['cold']:.3f} | {ms['warm']:.3f}"
+    return f"| {entry['label']} | {times} | {speed} | {share} | {', '.join(notes)} |"
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -636,11 +807,15 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--cases", nargs="+", choices=CASES, metavar="CASE", help="of cases.py")
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
-    parser.add_argument("--repeats", type=int, default=20, help="calls timed, at least 20")
-    parser.add_argument("--json", type=Path, help="where to write the times as data")
+    parser.add_argument("--repeats", type=int, default=20, help="calls timed, at most")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="behind which none begins")
+    parser.add_argument("--json", type=Path, help="file to which every entry is added as a line")
     parser.add_argument("--try", action="store_true", dest="tried", help="tiny sizes, no times")
     parser.add_argument("--once", action="store_true", help="full size, no times")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    end = time.perf_counter() + options.seconds
+    options.left = lambda: end - time.perf_counter()
+    return options
 
 
 def main() -> None:
@@ -660,31 +835,22 @@ def main() -> None:
         return
     if options.once:
         for case in chosen(options):
-            for call in faces_of(case, case.full).values():
-                call()
+            with Memory().using():
+                for call in faces_of(case, case.full, as_tensor, OnGpu(0)).values():
+                    call()
         torch.cuda.synchronize()
         return
-    device = torch.cuda.get_device_name()
-    RESULTS.parent.mkdir(exist_ok=True)
-    title = [
-        f"\n## {device}, {datetime.date.today()}\n",
-        f"PyTorch {torch.__version__}\n",
-        "| case | cold, ms | warm, ms | rate | of copy | others |",
-        "| --- | --: | --: | --: | --: | --- |",
-    ]
-    entries: list[dict[str, Any]] = []
-    with RESULTS.open("a") as file:
-        for text in title:
-            print(text)
-            file.write(text + "\n")
-        for entry in measure(options):
-            entries.append(entry)
-            text = line(entry)
+    print("| case | cold, ms | warm, ms | rate | of copy | others |")
+    print("| --- | --: | --: | --: | --: | --- |")
+    parts, copy = {"about": about, "calls": calls, "kernels": kernels, "peers": peers}, 0.0
+    for part in options.parts:
+        for entry in parts[part](options):
+            if options.json:
+                with options.json.open("a") as file:
+                    file.write(json.dumps({"part": part} | entry) + "\n")
+            copy = entry.get("copy, TB/s", copy)
+            text = shown(entry, copy) if "label" in entry else json.dumps(entry)
             print(text, flush=True)
-            file.write(text + "\n")
-            if options.json:  # keep what there is, should it end early
-                data = {"device": device, "torch": torch.__version__, "entries": entries}
-                options.json.write_text(json.dumps(data, indent=1) + "\n")
 
 
 if __name__ == "__main__":

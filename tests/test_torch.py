@@ -188,7 +188,7 @@ def test_cpu_tensors_are_not_copied(graph, eager):
     h, kappa = tensors((5, 3), (8, 3, 2))
     seen = []
     cpu = gg.backends.cpu
-    run, run_prepared = cpu.run, cpu.run_prepared
+    run, run_prepared = cpu.run, cpu.Prepared.run
 
     def spy(operator, face, dtype, arguments):
         seen.extend(a.ctypes.data for a in arguments if isinstance(a, np.ndarray))
@@ -201,7 +201,7 @@ def test_cpu_tensors_are_not_copied(graph, eager):
 
     with pytest.MonkeyPatch.context() as patch, nullcontext() if eager else OtherMode():
         patch.setattr(cpu, "run", spy)
-        patch.setattr(cpu, "run_prepared", spy_prepared)
+        patch.setattr(cpu.Prepared, "run", spy_prepared)
         out = gt.gno_aggregate(h, kappa, graph=graph)
     assert seen[:2] == [h.data_ptr(), kappa.data_ptr()]
     assert out.data_ptr() in seen

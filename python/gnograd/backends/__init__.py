@@ -14,7 +14,11 @@ A backend is a module with
   needs besides (workspace) is added here. A stream is an address; None is the current one,
 - ``faults(operator, arguments, n)``: the first items at fault in static arrays, for `n` kinds of
   fault, -1 for none; an empty list if kernels report faults themselves. May wait for the device,
-- ``assign(target, source, add=False, stream=None)``: copy or add numbers, whatever their dtypes.
+- ``assign(target, source, add=False, stream=None)``: copy or add numbers, whatever their dtypes,
+- ``layouts(arrays)``: what calls must share so that the checks of one hold for the others, and the
+  arrays as prepared calls take them; None if kernels cannot take them as they are,
+- ``prepare(function, arguments, n_absent, results, saved, like)``: a call of the kernel without its
+  graph and arrays; ``run(graph, arrays)`` of what it returns makes it, in new memory.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ import numpy as np
 
 from gnograd.backends import cpu, cuda_library
 
-__all__ = ["backend_of", "has_cuda"]
+__all__ = ["backend_of", "has_cuda", "layouts_on_gpu"]
 
 
 def has_cuda() -> bool:
@@ -44,3 +48,14 @@ def backend_of(array: Any) -> ModuleType | None:
     if not has_cuda():
         raise RuntimeError(cuda_library.ABSENT)
     return importlib.import_module("gnograd.backends.cuda")
+
+
+def layouts_on_gpu(arrays: tuple[Any, ...]) -> tuple[Any, Any] | None:
+    """`layouts` of the backend of GPUs; None unless all arrays are on one."""
+    first = next((x for x in arrays if x is not None), None)
+    if not hasattr(type(first), "__cuda_array_interface__") or not has_cuda():
+        return None
+    layouts: tuple[Any, Any] | None = importlib.import_module("gnograd.backends.cuda").layouts(
+        arrays
+    )
+    return layouts

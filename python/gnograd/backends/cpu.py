@@ -44,6 +44,29 @@ class Prepared(NamedTuple):
     kept: tuple[Any, ...]
     """Arrays whose addresses are in `head`."""
 
+    def run(self, graph: Any, addresses: tuple[int, ...]) -> list[NDArray[Any] | None]:
+        """Call the kernel, in new memory for the results; arguments are known to be right.
+
+        Parameters
+        ----------
+        graph : Graph or None
+            Graph with the sizes that the call was prepared for.
+        addresses : tuple of int
+            Addresses of all arrays but the results.
+        """
+        results = [None if like is None else np.empty(*like) for like in self.results]
+        handle = graph.handle if self.on_graph else 0
+        self.run_into(handle, addresses, map(_core.address, results))
+        return results
+
+    def run_into(self, handle: int, addresses: Iterable[int], results: Iterable[int]) -> None:
+        """Call the kernel in given memory, with the handle of the graph if it takes one."""
+        head = (handle, *self.head) if self.on_graph else self.head
+        # by name: tests replace functions of `_core`
+        status = getattr(_core, self.function)(*head, *addresses, *self.absent, *results)
+        if status:
+            check_status(status)
+
 
 def address(array: Any) -> int:
     """Address of the first item of a NumPy array; 0 for None."""
@@ -130,42 +153,15 @@ def run(
     check_status(function(*map(_pass, arguments)))
 
 
-def run_prepared(
-    call: Prepared, graph: Any, addresses: tuple[int, ...]
-) -> list[NDArray[Any] | None]:
-    """Make a call whose arguments are known to be right, in new memory for the results.
-
-    Parameters
-    ----------
-    call : Prepared
-    graph : Graph or None
-        Graph with the sizes that the call was prepared for.
-    addresses : tuple of int
-        Addresses of all arrays but the results.
-    """
-    results = [None if like is None else np.empty(*like) for like in call.results]
-    handle = graph.handle if call.on_graph else 0
-    run_into(call, handle, addresses, map(_core.address, results))
-    return results
-
-
-def run_into(call: Prepared, handle: int, addresses: Iterable[int], results: Iterable[int]) -> None:
-    """Make a prepared call in given memory, with the handle of the graph if it takes one."""
-    head = (handle, *call.head) if call.on_graph else call.head
-    # by name: tests replace functions of `_core`
-    status = getattr(_core, call.function)(*head, *addresses, *call.absent, *results)
-    if status:
-        check_status(status)
-
-
 def prepare(
     function: tuple[str, str, str],
     arguments: Sequence[Any],
     n_absent: int,
     results: Sequence[NDArray[Any] | None],
     saved: tuple[int, ...],
+    like: NDArray[Any],
 ) -> Prepared:
-    """Prepared call for `run_prepared`, from a call that `run` has made.
+    """Prepared call, from one whose arguments were checked.
 
     Parameters
     ----------
@@ -176,6 +172,8 @@ def prepare(
         Number of null pointers between the arrays that callers give and the results.
     results : sequence of array
     saved : tuple of int
+    like : array
+        An array of the call; all are in the same memory.
     """
     operator, face, dtype = function
     on_graph = bool(arguments) and hasattr(arguments[0], "handle")

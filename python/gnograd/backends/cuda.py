@@ -29,6 +29,7 @@ from gnograd.backends.cuda_arrays import (
     describe,
     device_of,
     hold,
+    is_tensor,
     on_device,
     owned_stream_of,
     room,
@@ -36,14 +37,14 @@ from gnograd.backends.cuda_arrays import (
     to_device,
     use_on,
 )
-from gnograd.backends.cuda_library import library
+from gnograd.backends.cuda_library import Face, library
 from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.notation.shapes import Shape
 
 __all__ = [
     "DEVICE", "SUFFIXES", "DeviceArray", "address", "assign", "contiguous", "describe",
-    "device_of", "empty", "faults", "found", "is_contiguous", "last", "lend", "room", "run",
-    "to_device", "using",
+    "device_of", "empty", "faults", "found", "is_contiguous", "last", "layouts", "lend", "prepare",
+    "room", "run", "to_device", "using",
 ]  # fmt: skip
 
 DEVICE = "GPU"
@@ -143,11 +144,7 @@ def run(
 ) -> None:
     """Launch one kernel, with the workspace that it needs."""
     cuda = library()
-    kernels = cuda.faces.get(f"{operator}_{face}_{(SUFFIXES | _INTEGERS)[dtype]}")
-    if kernels is None:
-        raise NotImplementedError(
-            f"{operator}: there is no CUDA kernel for {dtype}; NumPy arrays are computed on the CPU"
-        )
+    kernels = _kernels(f"{operator}_{face}_{(SUFFIXES | _INTEGERS)[dtype]}", operator, dtype)
     if len(arguments) != kernels.n_sizes + kernels.n_arrays:
         raise RuntimeError(
             f"{operator}: the CUDA library takes {kernels.n_sizes + kernels.n_arrays} arguments, "
@@ -165,6 +162,164 @@ def run(
         workspace = empty((size,), "uint8", arrays[0], stream) if size else None
         status = kernels.launch(*head, *tail, address(workspace), size, stream)
         cuda.check(status, operator)
+
+
+def _kernels(function: str, operator: str, dtype: str) -> Face:
+    kernels = library().faces.get(function)
+    if kernels is None:
+        raise NotImplementedError(
+            f"{operator}: there is no CUDA kernel for {dtype}; NumPy arrays are computed on the CPU"
+        )
+    return kernels
+
+
+# ---- calls like an earlier one ----
+
+
+class Seen(NamedTuple):
+    """Arrays of a call that kernels can take as they are."""
+
+    arrays: tuple[Any, ...]
+    addresses: tuple[int, ...]
+
+
+def layouts(arrays: tuple[Any, ...]) -> tuple[tuple[Any, ...], Seen] | None:
+    """Device, dtypes and shapes of arrays, and the arrays as `Prepared.run` takes them.
+
+    None if kernels cannot take all of them as they are, or they are not all on one GPU.
+    """
+    key: list[Any] = [None]
+    addresses: list[int] = []
+    present = []
+    for array in arrays:
+        if array is None:
+            key.append(None)
+            addresses.append(0)
+            continue
+        if not hasattr(type(array), "__cuda_array_interface__"):
+            return None
+        if (is_tensor(array) and not array.is_cuda) or not is_contiguous(array):
+            return None
+        where = address(array)
+        if where:
+            device = device_of(array)
+            if key[0] is None:
+                key[0] = device
+            elif key[0] != device:
+                return None
+        key.append(describe(array))
+        addresses.append(where)
+        present.append(array)
+    if key[0] is None:
+        return None
+    return tuple(key), Seen(tuple(present), tuple(addresses))
+
+
+class Prepared(NamedTuple):
+    """A call of a kernel on one GPU without its graph and the addresses of its arrays."""
+
+    operator: str
+    function: str
+    """Name of the face in the library."""
+    device: int
+    on_graph: bool
+    """True if the first argument is a graph."""
+    head: tuple[Any, ...]
+    """Sizes, codes and numbers, in the order of the C interface."""
+    absent: tuple[int, ...]
+    """Null pointers for arrays behind those that the caller gives."""
+    results: tuple[tuple[Shape, str] | None, ...]
+    """Shapes and types of the results, None for those that are not wanted."""
+    saved: tuple[int, ...]
+    """Indices of the results that are saved for the vjp, in its order."""
+    kept: tuple[Any, ...]
+    """Arrays whose addresses are in `head`."""
+
+    def run(self, graph: Any, seen: Seen) -> list[Any]:
+        """Launch the kernel on the current stream; arguments are known to be right."""
+        with on_device(self.device):
+            stream = _current(seen.arrays, None)
+            for array in seen.arrays:
+                use_on(array, stream)
+            made = functools.partial(empty, like=seen.arrays[0], stream=stream)
+            return self.launch(graph, seen.addresses, stream, made, address)
+
+    def launch(
+        self,
+        graph: Any,
+        addresses: Sequence[int],
+        stream: int,
+        empty: Callable[[Shape, str], Any],
+        address: Callable[[Any], int],
+    ) -> list[Any]:
+        """Launch the kernel on a stream of the current device.
+
+        Parameters
+        ----------
+        graph : Graph or None
+            Graph with the sizes that the call was prepared for.
+        addresses : sequence of int
+            Addresses of all arrays but the results.
+        stream : int
+        empty : callable
+            ``empty(shape, dtype)`` makes memory on that stream, for results and workspace.
+        address : callable
+            Address of what `empty` has made.
+        """
+        kernels = library().faces[self.function]
+        head = self.head
+        if self.on_graph:
+            head = (_mirror(graph, self.device).reference, *head)
+        results = [None if like is None else empty(*like) for like in self.results]
+        into = [0 if x is None else address(x) for x in results]
+        size = kernels.workspace_bytes(*head)
+        workspace = empty((size,), "uint8") if size else None
+        there = 0 if workspace is None else address(workspace)
+        status = kernels.launch(*head, *addresses, *self.absent, *into, there, size, stream)
+        if status:
+            library().check(status, self.operator)
+        return results
+
+
+def prepare(
+    function: tuple[str, str, str],
+    arguments: Sequence[Any],
+    n_absent: int,
+    results: Sequence[Any],
+    saved: tuple[int, ...],
+    like: Any,
+) -> Prepared:
+    """Prepared call, from one whose arguments were checked.
+
+    Parameters
+    ----------
+    function : (operator, face, dtype)
+    arguments : sequence
+        Arguments before the arrays.
+    n_absent : int
+        Number of null pointers between the arrays that callers give and the results.
+    results : sequence of array
+    saved : tuple of int
+    like : array
+        An array of the call, on its device.
+    """
+    operator, face, dtype = function
+    name = f"{operator}_{face}_{SUFFIXES[dtype]}"
+    _kernels(name, operator, dtype)
+    device = device_of(like)
+    on_graph = bool(arguments) and hasattr(arguments[0], "mirrors")
+    head = arguments[1:] if on_graph else arguments
+    return Prepared(
+        operator=operator,
+        function=name,
+        device=device,
+        on_graph=on_graph,
+        head=tuple(_pass(argument, device) for argument in head),
+        absent=(0,) * n_absent,
+        results=tuple(None if x is None else describe(x) for x in results),
+        saved=saved,
+        kept=tuple(argument for argument in head if isinstance(argument, np.ndarray)),
+    )
 
 
 def faults(operator: str, arguments: Sequence[Any], n: int) -> list[int]:
@@ -190,7 +345,7 @@ def _current(arrays: Sequence[Any], stream: int | None) -> int:
     given = _surroundings.get()
     if given is not None:
         return given.stream
-    tensor = next(filter(_is_tensor, arrays), None)
+    tensor = next(filter(is_tensor, arrays), None)
     if tensor is not None:  # tensors name no stream
         return int(sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream)
     cupy = _cupy() if "cupy" in sys.modules else None
@@ -199,11 +354,6 @@ def _current(arrays: Sequence[Any], stream: int | None) -> int:
         return OwnedStream(current.ptr, current)
     named = map(owned_stream_of, arrays)
     return next((stream for stream in named if stream is not None), 0)
-
-
-def _is_tensor(array: Any) -> bool:
-    """True if an array is a tensor of PyTorch, which need not be imported."""
-    return isinstance(array, getattr(sys.modules.get("torch"), "Tensor", ()))
 
 
 @functools.cache
@@ -228,7 +378,7 @@ def _pass(argument: Any, device: int) -> Any:
     if argument is None:
         return None
     if hasattr(argument, "mirrors"):  # a graph
-        return byref(_mirror(argument, device).structure)
+        return _mirror(argument, device).reference
     if hasattr(argument, "__cuda_array_interface__"):
         return address(argument)
     if isinstance(argument, np.ndarray):  # integers that the host reads
@@ -275,6 +425,8 @@ class _Mirror(NamedTuple):
     structure: _Graph
     arrays: GraphArrays
     """Arrays that `structure` points to"""
+    reference: Any
+    """Pointer to `structure`, as ctypes passes it."""
 
 
 def _mirror(graph: Any, device: int) -> _Mirror:
@@ -287,16 +439,18 @@ def _mirror(graph: Any, device: int) -> _Mirror:
         if graph.is_remote:
             raise TypeError(f"graph: it is on another GPU than arrays, which are on {device}")
         copies = GraphArrays(*(None if x is None else hold(x, device) for x in graph.arrays))
-        mirror = graph.mirrors[device] = _Mirror(_structure(copies), copies)
+        mirror = graph.mirrors[device] = _mirrored(copies)
     return mirror
 
 
 def lend(graph: Any, arrays: GraphArrays | None = None) -> None:
     """Let kernels read a graph in its own arrays on a GPU, without a copy."""
     arrays = graph.arrays if arrays is None else arrays
-    graph.mirrors[device_of(arrays.offsets)] = _Mirror(_structure(arrays), arrays)
+    graph.mirrors[device_of(arrays.offsets)] = _mirrored(arrays)
 
 
-def _structure(arrays: GraphArrays) -> _Graph:
+def _mirrored(arrays: GraphArrays) -> _Mirror:
     offsets, indices, ids, *by_src, positions = map(address, arrays)
-    return _Graph(*arrays.sizes, _Csc(offsets, indices, ids, None), _Csc(*by_src, positions))
+    by_dst = _Csc(offsets, indices, ids, None)
+    structure = _Graph(*arrays.sizes, by_dst, _Csc(*by_src, positions))
+    return _Mirror(structure, arrays, byref(structure))

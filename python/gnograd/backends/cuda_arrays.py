@@ -25,8 +25,8 @@ from gnograd.notation.shapes import Shape
 
 __all__ = [
     "DeviceArray", "Memory", "OwnedStream", "address", "describe", "device_of", "empty", "hold",
-    "item_size", "on_device", "owned_stream_of", "room", "stream_of", "strides", "to_device",
-    "use_on",
+    "is_tensor", "item_size", "on_device", "owned_stream_of", "room", "stream_of", "strides",
+    "to_device", "use_on",
 ]  # fmt: skip
 
 _ALIGNMENT = 256
@@ -203,8 +203,18 @@ def use_on(array: Any, stream: int) -> None:
 # ---- description of arrays of any library ----
 
 
+def is_tensor(array: Any) -> bool:
+    """True if an array is a tensor of PyTorch, which need not be imported.
+
+    Tensors tell by themselves, and sooner, what the interface would.
+    """
+    return isinstance(array, getattr(sys.modules.get("torch"), "Tensor", ()))
+
+
 def describe(array: Any) -> tuple[Shape, str]:
     """Shape and name of the dtype."""
+    if type(array) is DeviceArray:
+        return array.shape, array._dtype
     dtype = getattr(array, "dtype", None)
     if dtype is not None:
         return tuple(array.shape), dtype_name(dtype)
@@ -217,6 +227,8 @@ def describe(array: Any) -> tuple[Shape, str]:
 
 def strides(array: Any) -> tuple[int, ...] | None:
     """Bytes from one item to the next, by dimension; None if there are no gaps."""
+    if type(array) is DeviceArray or (is_tensor(array) and array.is_contiguous()):
+        return None
     interface = array.__cuda_array_interface__
     given, shape = interface.get("strides"), interface["shape"]
     if given is None or 0 in shape:
@@ -230,13 +242,23 @@ def strides(array: Any) -> tuple[int, ...] | None:
 
 def address(array: Any) -> int:
     """Address of the first item of an array; 0 for None."""
-    return 0 if array is None else int(array.__cuda_array_interface__["data"][0] or 0)
+    if array is None:
+        return 0
+    if type(array) is DeviceArray:
+        return array._address
+    if is_tensor(array):
+        return int(array.data_ptr()) if array.numel() else 0
+    return int(array.__cuda_array_interface__["data"][0] or 0)
 
 
 def stream_of(array: Any) -> int | None:
     """The stream after whose work an array is ready; None if there is nothing to wait for."""
     if isinstance(array, Memory):
         return array.stream
+    if type(array) is DeviceArray and isinstance(array._memory, Memory):
+        return array._memory.stream
+    if is_tensor(array):
+        return None
     stream = array.__cuda_array_interface__.get("stream")
     if stream is None or isinstance(stream, OwnedStream):
         return stream
@@ -257,6 +279,8 @@ def _interface_stream(stream: int | None) -> int | None:
 
 def device_of(array: Any) -> int:
     """Number of the device an array lies on; the current one for an array without memory."""
+    if type(array) is DeviceArray and isinstance(array._memory, Memory) and array._address:
+        return array._memory.device
     where = address(array)
     if where == 0:
         return library().integer("current_device")

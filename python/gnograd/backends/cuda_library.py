@@ -154,8 +154,11 @@ def find() -> Path | None:
     """The library; ``GNOGRAD_CUDA_LIBRARY`` names another one, or, left empty, none."""
     named = os.environ.get("GNOGRAD_CUDA_LIBRARY")
     if named is not None:
-        return Path(named) if named else None
+        return _path(named) if named else None
     return _installed()
+
+
+_path = functools.lru_cache(Path)
 
 
 @functools.cache

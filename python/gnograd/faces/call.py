@@ -193,7 +193,7 @@ class Call:
         arrays = [array for group in FACES[face] for array in given.get(group, ())]
         self._backend.run(self.name, face, self._type.dtype, [*arguments, *arrays, *results])
 
-    def prepared(self, face: str, n_absent: int, results: Sequence[Array]) -> cpu.Prepared | None:
+    def prepared(self, face: str, n_absent: int, results: Sequence[Array]) -> Any:
         """Prepared call for later calls of this kind; None where each needs checks of its own.
 
         Parameters
@@ -205,13 +205,17 @@ class Call:
             Examples of the results.
         """
         # only the first argument may be another graph of the same sizes; signs are checked every
-        # time
+        # time on a CPU, and on a GPU items of static arrays
         more_graphs = any(isinstance(argument, Graph) for argument in self._arguments[1:])
-        if self._backend is not cpu or more_graphs or self.signature.not_negative:
+        checks = self.signature.not_negative if self._backend is cpu else self.signature.faults
+        if more_graphs or checks:
             return None
+        assert self._backend is not None
         saved = self.places_of_saved if face == "forward" else ()
         function = self.name, face, self._type.dtype
-        return cpu.prepare(function, self._arguments, n_absent, results, saved)
+        return self._backend.prepare(
+            function, self._arguments, n_absent, results, saved, self._like
+        )
 
     def _arrays(
         self, label: str, arrays: Sequence[Array], specs: Mapping[str, str], absent: bool = False

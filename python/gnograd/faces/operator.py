@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-from gnograd.backends import cpu
+from gnograd.backends import cpu, layouts_on_gpu
 from gnograd.faces.call import (
     Array,
     Call,
@@ -208,7 +208,7 @@ class Function(Generic[P, R]):
         known = self._known.get(key)
         results: Sequence[Array]
         if known is not None:
-            results, saved = cpu.run_prepared(known, given.get("graph"), addresses), known.saved
+            results, saved = known.run(given.get("graph"), addresses), known.saved
         else:
             call = self._call(ordered, given)
             results, saved = call.results(return_saved, out), call.places_of_saved
@@ -232,10 +232,10 @@ class Function(Generic[P, R]):
             outputs = [y for y, is_there in zip(outputs, there, strict=True) if is_there]
         return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
-    def prepare(self, inputs: tuple[Array, ...], static: Mapping[str, Any]) -> cpu.Prepared | None:
+    def prepare(self, inputs: tuple[Array, ...], static: Mapping[str, Any]) -> Any:
         """Check and prepare a call of `forward` with ``return_saved=True``, without making it.
 
-        For adapters whose arrays lie on the CPU. None where each call needs checks of its own.
+        For adapters. None where each call needs checks of its own.
         Errors are those of the call.
         """
         ordered, given = self.ordered(inputs, static)
@@ -410,15 +410,17 @@ class Function(Generic[P, R]):
         given: tuple[Array, ...],
         static: Mapping[str, Any],
         out: Sequence[Array] | Array = None,
-    ) -> tuple[Hashable, tuple[int, ...]]:
-        """Key that a call shares with calls for which the same checks hold, and its addresses.
+    ) -> tuple[Hashable, Any]:
+        """Key that a call shares with calls for which the same checks hold, and its arrays.
+
+        The arrays are as the prepared call of their backend takes them: on a CPU their addresses.
 
         None as key where there is more to check: memory for results, arrays that kernels cannot
         take as they are, static arguments other than plain numbers and names.
         """
         if out is not None or choice is _NEEDS_CHECKS:
             return None, ()
-        found = cpu.layouts(given)
+        found = cpu.layouts(given) or layouts_on_gpu(given)
         of_static = key_of(static)
         if found is None or of_static is None:
             return None, ()
@@ -475,7 +477,7 @@ class Operator(Function[P, R]):
         key, addresses = self._key("vjp", choice, given, static, out)
         known = self._known.get(key)
         if known is not None:
-            return tuple(cpu.run_prepared(known, static.get("graph"), addresses))
+            return tuple(known.run(static.get("graph"), addresses))
         call = self._call(inputs, static)
         cotangents = call.cotangents(cotangent)
         kept = call.saved(saved)
@@ -516,7 +518,7 @@ class Operator(Function[P, R]):
         known = self._known.get(key)
         outputs: tuple[Array, ...]
         if known is not None:
-            outputs = tuple(cpu.run_prepared(known, static.get("graph"), addresses))
+            outputs = tuple(known.run(static.get("graph"), addresses))
         else:
             call = self._call(inputs, static)
             directions = call.tangents(tangents)
@@ -568,7 +570,7 @@ class Operator(Function[P, R]):
         key, addresses = self._key("hvp", _choice(wrt), given, static, out)
         known = self._known.get(key)
         if known is not None:
-            return tuple(cpu.run_prepared(known, static.get("graph"), addresses))
+            return tuple(known.run(static.get("graph"), addresses))
         call = self._call(inputs, static)
         cotangents = call.cotangents(cotangent)
         directions = call.tangents(tangents)
@@ -586,7 +588,7 @@ class Operator(Function[P, R]):
         wrt: Collection[str],
         saved: Sequence[Array],
         static: Mapping[str, Any],
-    ) -> cpu.Prepared | None:
+    ) -> Any:
         """Check and prepare a call of `vjp`; `saved` is from a call that `prepare` has prepared."""
         call = self._call(inputs, static)
         call.cotangents(cotangent)

@@ -211,7 +211,7 @@ class Task:
         graph = at.operands[n + len(self.op.arrays) :]
         handle = _handle_of(GraphArrays(*graph)) if graph else 0
         try:
-            cpu.run_into(call, handle, map(_address, arrays), into)
+            call.run_into(handle, map(_address, arrays), into)
         finally:
             _core.gnograd_graph_free(handle)
 

@@ -103,7 +103,7 @@ def torch_operator(
         if not torch.compiler.is_compiling() and is_plain():
             if of_tensors and graph.is_lendable:
                 arguments["graph"] = graph.lent
-            outputs = directly(inputs, arguments)
+            outputs = directly(inputs, arguments, of_tensors)
             if outputs is not None:
                 return op.returned(outputs, arguments)
         if torch._C._get_tracing_state() is not None:

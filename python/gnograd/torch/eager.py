@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Operators on CPU tensors in eager mode, past PyTorch's dispatcher.
+"""Operators on tensors in eager mode, past PyTorch's dispatcher.
 
 The dispatcher makes custom operators work under `torch.compile`, `torch.func`, `torch.autocast` and
 other modes, and costs more time than many a kernel. If no such mode is active, kernels are called
@@ -23,6 +23,7 @@ from gnograd.faces.operator import Function, Operator, spread
 from gnograd.faces.recent import Recent, key_of
 from gnograd.graphs.graph import Graph, LentForACall, lend
 from gnograd.notation.graph_arrays import GraphArrays
+from gnograd.torch.arrays import as_arrays
 from gnograd.torch.batches import is_batch
 
 __all__ = ["KnownCalls", "eager", "eager_function", "in_transform", "is_eager", "is_plain"]
@@ -32,6 +33,8 @@ _KINDS_OF_CALLS = 64
 _PLAIN = frozenset({Tensor, Parameter})
 _NARROW = tuple(name.endswith("indices") for name in GraphArrays._fields)
 """True for the arrays of a graph that are int32; the others are int64."""
+_CPU = -1
+"""Number of the CPU where others are those of GPUs."""
 _SOMEWHERE = torch.zeros(1)
 """Memory whose address stands for tensors without elements."""
 _CAN_TELL = hasattr(forward_ad, "_current_level") and all(
@@ -47,11 +50,11 @@ _CAN_TELL = hasattr(forward_ad, "_current_level") and all(
 class _Kind:
     """Prepared calls for given static arguments and given types and shapes of inputs."""
 
-    def __init__(self, forward: cpu.Prepared, static: dict[str, Any]) -> None:
+    def __init__(self, forward: Any, static: dict[str, Any]) -> None:
         self.forward = forward
         self.static = static
         """Static arguments, complete, without arrays and the graph."""
-        self.vjp: dict[tuple[bool, ...], tuple[tuple[Any, ...], cpu.Prepared | None]] = {}
+        self.vjp: dict[tuple[bool, ...], tuple[tuple[Any, ...], Any]] = {}
         """Layout of the tensors and prepared call, by the flags of wanted gradients and present
         cotangents."""
 
@@ -61,7 +64,7 @@ class _Kind:
 
 
 _Seen: TypeAlias = "tuple[tuple[Any, ...], tuple[int, ...], bool, list[Tensor]]"
-"""Types and shapes; addresses; true if a tensor requires a gradient; copies to keep alive."""
+"""Device, types and shapes; addresses; whether a tensor requires a gradient; copies to keep."""
 
 
 def eager_function(op: Function[Any, Any]) -> Callable[..., tuple[Any, ...] | None]:
@@ -70,8 +73,8 @@ def eager_function(op: Function[Any, Any]) -> Callable[..., tuple[Any, ...] | No
     Returns
     -------
     callable
-        Takes inputs, and static arguments by name; returns None if custom operators have to be
-        called.
+        Takes inputs, static arguments by name, and whether their graph is one of tensors; returns
+        None if custom operators have to be called.
     """
     return _forward_of(op, None)
 
@@ -133,7 +136,9 @@ def _forward_of(
     n, n_outputs = len(op.inputs), op.n_outputs
     absent = (None,) * n
 
-    def forward(inputs: tuple[Any, ...], static: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    def forward(
+        inputs: tuple[Any, ...], static: Mapping[str, Any], of_tensors: bool
+    ) -> tuple[Any, ...] | None:
         if len(inputs) > n:
             return None
         inputs += absent[len(inputs) :]
@@ -148,7 +153,9 @@ def _forward_of(
             if kind is None:
                 return None
             known.put(key, kind)
-        graph = static.get("graph")
+        graph: Any = static.get("graph")
+        if of_tensors and graph.is_remote != (layout[0] != _CPU):
+            return None  # the graph is elsewhere, which is an error
         if wants_gradient and apply is not None and torch.is_grad_enabled():
             outputs = apply((kind, graph, addresses), *inputs)
             return outputs if n_outputs > 1 else (outputs,)
@@ -188,11 +195,11 @@ class KnownCalls:
         key = "forward", of_static, layout
         known = self._known.get(key)
         if known is None:
-            known = _checked(lambda: op.prepare(tuple(map(_array, inputs)), self._complete(static)))
+            known = _kind(op, inputs, self._complete(static)) or False
             self._known.put(key, known)
         if known is False:
             return None
-        results = self._run(known, graph, addresses)
+        results = self._run(known.forward, graph, addresses)
         like = next(x for x in inputs if x is not None)
         outputs = [like.new_empty(0) if y is None else y for y in results[: op.n_outputs]]
         return [*outputs, *[y for y in results[op.n_outputs :] if y is not None]]
@@ -209,7 +216,7 @@ class KnownCalls:
         key = "vjp", of_static, layout, tuple(wrt)
         known = self._known.get(key)
         if known is None:
-            known = _checked(lambda: self._prepare_vjp(cotangents, inputs, kept, wrt, static))
+            known = self._prepare_vjp(cotangents, inputs, kept, wrt, static) or False
             self._known.put(key, known)
         if known is False:
             return None
@@ -229,13 +236,17 @@ class KnownCalls:
             needed = [False] * len(needed)
         elif len(kept) != sum(needed):
             return None
-        call = op.prepare_vjp(
-            list(map(_array, cotangents)),
-            tuple(map(_array, inputs)),
-            list(compress(op.inputs, wrt)),
-            spread(needed, map(_array, kept)),
-            values,
-        )
+        try:
+            with as_arrays(inputs) as (array, _):
+                call = op.prepare_vjp(
+                    list(map(array, cotangents)),
+                    tuple(map(array, inputs)),
+                    list(compress(op.inputs, wrt)),
+                    spread(needed, map(array, kept)),
+                    values,
+                )
+        except Exception:  # raised again by the call with all checks
+            return None
         return None if call is None else (call, needed)
 
     def _operands(self, args: Sequence[Any]) -> tuple[Any, Any]:
@@ -276,14 +287,6 @@ class KnownCalls:
             return _run(call, body, addresses)
 
 
-def _checked(prepare: Callable[[], Any]) -> Any:
-    """Prepared call, or False where each call needs checks or the call has errors."""
-    try:
-        return prepare() or False
-    except Exception:  # raised again by the call with all checks
-        return False
-
-
 def is_eager(*tensors: Tensor | None) -> bool:
     """True if the function of a custom operator may be called directly on these tensors."""
     plain = all(x is None or type(x) in _PLAIN for x in tensors)
@@ -313,24 +316,24 @@ def in_transform() -> bool:
 
 
 def _see(tensors: Tensors) -> _Seen | None:
-    """Types, shapes and addresses of tensors; None unless all are plain tensors on the CPU."""
-    layout: list[Any] = []
+    """Device, types, shapes and addresses; None unless all are plain tensors in one memory."""
+    layout: list[Any] = [None]
     addresses: list[int] = []
     copies: list[Tensor] = []
     wants_gradient = False
+    device = None
     for x in tensors:
         if x is None:
             layout.append(None)
             addresses.append(0)
             continue
-        if (
-            type(x) not in _PLAIN
-            or not x.is_cpu
-            or x.layout is not torch.strided
-            or x.is_neg()
-            or x.is_nested
-        ):
+        if type(x) not in _PLAIN or x.layout is not torch.strided or x.is_neg() or x.is_nested:
             return None
+        where = _CPU if x.is_cpu else x.get_device() if x.is_cuda else None
+        if where != device:
+            if device is not None:
+                return None
+            device = where
         if x.requires_grad:
             wants_gradient = True
         if not x.is_contiguous():
@@ -347,10 +350,14 @@ def _see(tensors: Tensors) -> _Seen | None:
         if not address:
             if x.numel():
                 return None  # zeros that have no memory
-            address = _SOMEWHERE.data_ptr()  # kernels take 0 for an absent array
+            if device == _CPU:
+                address = _SOMEWHERE.data_ptr()  # kernels take 0 for an absent array
         layout.append(x.dtype)
         layout.append(x.shape)
         addresses.append(address)
+    if device is None:
+        return None
+    layout[0] = device
     return tuple(layout), tuple(addresses), wants_gradient, copies
 
 
@@ -359,7 +366,8 @@ def _kind(
 ) -> _Kind | None:
     """Check a call of a new kind and prepare later ones; None if it has errors."""
     try:
-        forward = op.prepare(tuple(map(_array, inputs)), given)
+        with as_arrays(inputs) as (array, _):
+            forward = op.prepare(tuple(map(array, inputs)), given)
         static = op.complete(given)
     except Exception:  # custom operators raise it again
         return None
@@ -375,21 +383,22 @@ def _known_vjp(
     wrt: tuple[bool, ...],
     arrays: Tensors,
     layout: tuple[Any, ...],
-) -> cpu.Prepared | None:
+) -> Any:
     """Prepared vjp for a kind of calls; None if types or shapes differ from those prepared."""
     n, n_outputs = len(op.inputs), op.n_outputs
     present = *wrt, *[c is not None for c in arrays[:n_outputs]]
     found = kind.vjp.get(present)
     if found is None:
-        given = list(map(_array, arrays))
         try:
-            known = op.prepare_vjp(
-                given[:n_outputs],
-                tuple(given[n_outputs : n_outputs + n]),
-                list(compress(op.inputs, wrt)),
-                given[n_outputs + n :],
-                kind.with_graph(graph),
-            )
+            with as_arrays(arrays) as (array, _):
+                given = list(map(array, arrays))
+                known = op.prepare_vjp(
+                    given[:n_outputs],
+                    tuple(given[n_outputs : n_outputs + n]),
+                    list(compress(op.inputs, wrt)),
+                    given[n_outputs + n :],
+                    kind.with_graph(graph),
+                )
         except Exception:
             return None
         found = kind.vjp[present] = layout, known
@@ -397,12 +406,34 @@ def _known_vjp(
     return known if layout == expected else None
 
 
-def _array(x: Tensor | None) -> Any:
-    return None if x is None else x.detach().numpy()
-
-
 def _run(
-    call: cpu.Prepared, graph: Graph | None, addresses: tuple[int, ...]
+    call: Any, graph: Graph | LentForACall | None, addresses: tuple[int, ...]
 ) -> list[Tensor | None]:
-    results = cpu.run_prepared(call, graph, addresses)
-    return [None if y is None else torch.from_numpy(y) for y in results]
+    """Make a prepared call; its results are new tensors, on a GPU of the current stream."""
+    if type(call) is cpu.Prepared:
+        results = call.run(graph, addresses)
+        return [None if y is None else torch.from_numpy(y) for y in results]
+    device: int = call.device
+    if torch.cuda.current_device() != device:
+        with torch.cuda.device(device):
+            return _run(call, graph, addresses)
+    stream = torch.cuda.current_stream(device).cuda_stream
+    made: list[Tensor | None] = call.launch(graph, addresses, stream, _empty[device], _address)
+    return made
+
+
+class _Memory(dict[int, Callable[[Sequence[int], str], Tensor]]):
+    """Functions that make tensors on a GPU, by its number."""
+
+    def __missing__(self, device: int) -> Callable[[Sequence[int], str], Tensor]:
+        place = torch.device("cuda", device)
+
+        def empty(shape: Sequence[int], dtype: str) -> Tensor:
+            return torch.empty(shape, dtype=getattr(torch, dtype), device=place)
+
+        self[device] = empty
+        return empty
+
+
+_empty = _Memory()
+_address = Tensor.data_ptr

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 import gnograd.graphs.graph
+from gnograd.backends import has_cuda
 from gnograd.graphs.checks import check_arrays
 from gnograd.notation.graph_arrays import (
     Borders,
@@ -305,10 +306,11 @@ class Graph(GraphOfPoints, OfArrays):
 
     @property
     def is_lendable(self) -> bool:
-        """True if the tensors are on the CPU and no wrappers of others."""
+        """True if the tensors are where kernels read them, and no wrappers of others."""
         if self._lent is not None and self._lent[0] is self.arrays:
             return True
-        return self.device.type == "cpu" and is_eager(*self.arrays)
+        kind = self.device.type
+        return (kind == "cpu" or (kind == "cuda" and has_cuda())) and is_eager(*self.arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.arrays, self.borders)
