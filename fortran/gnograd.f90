@@ -23,8 +23,7 @@ module gnograd
   use gnograd_autodiff_custom_operation, only: custom_operation_type, operand_type, &
     & custom_operation
   use gnograd_autodiff_edge_mlp, only: edge_mlp
-  use gnograd_autodiff_gno, only: gno, gno_contract, gno_kernel
-  use gnograd_autodiff_gno_aggregate, only: gno_aggregate
+  use gnograd_autodiff_gno, only: gno, gno_aggregate, gno_contract, gno_kernel
   use gnograd_autodiff_gno_deep, only: gno_deep
   use gnograd_autodiff_gno_jets, only: gno_with_gradient, gno_with_laplacian, gno_with_hessian
   use gnograd_autodiff_aggregation, only: agg_weighted, agg_simple, agg_concat

@@ -149,17 +149,6 @@ def test_absent_inputs(any_graph, rng):
     assert x["V"].grad.shape == (H, F_IN)
 
 
-def test_aggregation_has_derivatives_of_any_order(rng):
-    graph = gg.Graph.from_edges(src=[0, 1, 2, 2], dst=[1, 0, 1, 1])
-    tape = ad.Tape("float64")
-    h, kappa = tape.parameter(rng.normal(size=(3, 2))), tape.parameter(rng.normal(size=(4, 2, 2)))
-    total = number(ad.gno_aggregate(h, kappa, graph=graph))
-    for _ in range(3):
-        (g, _) = ad.grad(total, [h, kappa], create_graph=True)
-        total = number(g)
-    assert np.isfinite(ad.grad(total, [kappa])[0].value).all()
-
-
 def test_third_derivatives_are_refused(rng):
     graph = gg.Graph.from_edges(src=[0, 1, 2], dst=[1, 0, 1])
     tape = ad.Tape("float64")

@@ -125,7 +125,10 @@ def test_second_order_is_that_of_the_operator(case, any_graph, rng):
         *there(operator.hvp(cotangent.value, inputs, directions, **static)),
     ]
     for a, b in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(a.value, b)
+        if operator.declaration.bilinear:  # sums of products of two factors, each rounded
+            np.testing.assert_allclose(a.value, b, 1e-13, 1e-14)
+        else:
+            np.testing.assert_array_equal(a.value, b)
 
 
 def test_second_order_by_differences(case, any_graph, rng):
@@ -179,14 +182,53 @@ def test_the_same_table_on_both_sides(rng):
     np.testing.assert_allclose(table.grad, to_src + to_dst, 1e-14)
 
 
+def third_order(operation, x, w):
+    """Third derivatives to w, and the function whose differences they are."""
+
+    def loss(w):
+        tape = ad.Tape("float64")
+        a, b = tape.parameter(x), tape.parameter(w)
+        (first,) = ad.grad(ad.sum(operation(a, b) ** 3), [a], create_graph=True)
+        (second,) = ad.grad(ad.sum(first * first), [b], create_graph=True)
+        return b, ad.sum(second * second)
+
+    b, total = loss(w)
+    (third,) = ad.grad(total, [b], create_graph=True)
+    return third, lambda w: loss(w)[1].item()
+
+
+BILINEAR = {
+    "agg_weighted": (lambda graph: lambda x, w: ad.agg_weighted(x, w, graph=graph), (4, 2), 5),
+    "gno_aggregate": (
+        lambda graph: lambda h, k: ad.gno_aggregate(h, k, graph=graph, reduction="mean"),
+        (4, 2),
+        (5, 2, 3),
+    ),
+    "compress": (lambda _: lambda x, w: ad.compress(x, w, block=3, stride=2), (7, 2, 2), (3, 2)),
+}
+
+
+@pytest.mark.parametrize("name", BILINEAR)
+def test_bilinear_operators_have_derivatives_of_any_order(name, rng):
+    graph = gg.Graph.from_edges(src=[0, 1, 2, 2, 3], dst=[1, 0, 1, 2, 0], n_src=4, n_dst=4)
+    make, *shapes = BILINEAR[name]
+    x, w = (rng.uniform(0.5, 1.5, size=shape) for shape in shapes)
+    third, loss = third_order(make(graph), x, w)
+    direction = rng.normal(size=w.shape)
+    step = 1e-5
+    difference = (loss(w + step * direction) - loss(w - step * direction)) / (2 * step)
+    np.testing.assert_allclose(np.sum(third.value * direction), difference, 1e-6)
+
+
 def test_third_derivatives_are_refused(rng):
     graph = gg.Graph.from_edges(src=[0, 1, 2], dst=[1, 0, 1])
-    tape = ad.Tape("float64")
-    x, w = tape.parameter(rng.normal(size=(3, 2))), tape.parameter(rng.normal(size=3))
-    (g,) = ad.grad(ad.sum(ad.agg_weighted(x, w, graph=graph)), [x], create_graph=True)
-    (h,) = ad.grad(ad.sum(g * g), [w], create_graph=True)
+    x, w = rng.normal(size=(3, 2)), rng.uniform(1, 2, size=3)
+
+    def mean(x, w):
+        return ad.agg_weighted(x, w, graph=graph, aggregation="mean")
+
     with pytest.raises(NotImplementedError, match="agg_weighted: third derivatives"):
-        ad.grad(ad.sum(h * h), [w])
+        third_order(mean, x, w)
 
 
 @pytest.mark.parametrize(

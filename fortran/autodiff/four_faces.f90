@@ -5,6 +5,10 @@
 !> The gradients of y = f(x) are themselves operations on the tape: with the cotangent c of y,
 !> g = vjp(c, x). Given a cotangent v of g, c gets jvp(x, v), and x gets hvp(c, x, v). That is all
 !> the second order needs; a third one is refused.
+!>
+!> Bilinear operators have derivatives of any order: with T(c, x) = <c, f(x)>, linear in c and in each
+!> x, the operation is the derivative of T to one of them, from the others. Pulling it back gives
+!> derivatives of T again.
 module gnograd_autodiff_four_faces
   use, intrinsic :: iso_c_binding, only: c_loc, c_null_ptr, c_ptr
   use gnograd_core_kinds, only: int64
@@ -28,6 +32,8 @@ module gnograd_autodiff_four_faces
     character(len=24) :: name = ""
     !> False if memory ran out for its static arrays
     logical :: complete = .true.
+    !> True if the output is linear in each input, given the others
+    logical :: bilinear = .false.
     !> Values of each output; several lie one behind the other in one node
     integer(int64), allocatable :: counts(:)
     !> Items of each array that evaluate saves for reverse, 0 where it is not needed; whether they
@@ -77,6 +83,18 @@ module gnograd_autodiff_four_faces
   contains
     procedure :: pullback => vjp_pullback
   end type vjp_operation
+
+  !> The derivative of <c, f(x)> to one slot, from the others: slot 0 is c, whose derivative is the
+  !> output, slot k input k.
+  type, extends(operation_type) :: bilinear_operation
+    class(four_face_operation), allocatable :: face
+    integer :: slot = 0
+    !> Ranks and shapes of all slots, extents in Fortran order [max_rank, 0:]
+    integer, allocatable :: ranks(:)
+    integer(int64), allocatable :: shapes(:, :)
+  contains
+    procedure :: pullback => bilinear_pullback
+  end type bilinear_operation
 
   !> Results of jvp and hvp.
   type, extends(operation_type) :: last_operation
@@ -258,7 +276,11 @@ contains
     integer :: k
 
     if (output%store%recording) then
-      call record_vjp(self, operands, output, cotangent, wanted, gradients)
+      if (self%bilinear) then
+        call record_derivatives(self, operands, cotangent, wanted, gradients)
+      else
+        call record_vjp(self, operands, output, cotangent, wanted, gradients)
+      end if
       return
     end if
     call resolve(trim(self%name), cotangent, output, c, y)
@@ -397,6 +419,100 @@ contains
     end subroutine place
 
   end subroutine vjp_pullback
+
+  ! ---- bilinear operators ----
+
+  !> The gradients as operations of the same kind.
+  subroutine record_derivatives(self, operands, cotangent, wanted, gradients)
+    class(four_face_operation), intent(in) :: self
+    type(array_type), intent(in) :: operands(:), cotangent
+    logical, intent(in) :: wanted(:)
+    type(array_type), intent(inout) :: gradients(:)
+    type(array_type) :: slots(0:size(operands))
+    type(node_ref) :: nodes(0:size(operands))
+    type(bilinear_operation) :: operation
+    logical :: ok
+    integer :: k, status
+
+    slots(0) = cotangent
+    slots(1:) = operands
+    call resolve(trim(self%name), slots, nodes, ok, slots%id == 0)
+    if (.not. ok) return
+    allocate (operation%ranks(0:size(operands)), operation%shapes(max_rank, 0:size(operands)), &
+      & stat=status)
+    if (status == 0) allocate (operation%face, source=self, stat=status)
+    if (status /= 0) then
+      call fail(cotangent%store, code_memory, trim(self%name)//": not enough memory")
+      return
+    end if
+    do k = 0, size(operands)
+      operation%ranks(k) = nodes(k)%node%rank
+      operation%shapes(:, k) = nodes(k)%node%shape
+    end do
+    do k = 1, size(operands)
+      if (wanted(k)) gradients(k) = derivative(operation, slots, k)
+    end do
+  end subroutine record_derivatives
+
+  !> The derivative to one slot.
+  function derivative(operation, slots, slot) result(d)
+    type(bilinear_operation), intent(inout) :: operation
+    !> All slots; that of the derivative is not read
+    type(array_type), intent(in) :: slots(0:)
+    integer, intent(in) :: slot
+    type(array_type) :: d, others(size(slots) - 1)
+    type(node_ref) :: nodes(0:size(slots) - 1), gradients(size(slots) - 1)
+    type(node_type), pointer :: z
+    type(error_type), allocatable :: error
+    logical :: ok
+    integer :: k
+
+    operation%slot = slot
+    others = pack(slots, [(k, k=0, size(others))] /= slot)
+    call resolve(trim(operation%face%name), slots, nodes, ok, &
+      & slots%id == 0 .or. [(k, k=0, size(others))] == slot)
+    if (.not. ok) return
+    call push_result(others(1)%store, nodes(merge(1, 0, slot == 0))%node%kind, &
+      & operation%ranks(slot), operation%shapes(:, slot), others, operation, d, z)
+    if (.not. associated(z)) return
+    if (slot == 0) then
+      call operation%face%evaluate(nodes(1:), z, error)
+    else
+      ! no input is read for its own gradient, but its address must not be null
+      nodes(slot)%node => z
+      gradients(slot)%node => z
+      call operation%face%reverse(nodes(0)%node, nodes(1:), gradients, error)
+    end if
+    if (.not. allocated(error)) return
+    call fail(others(1)%store, error%code, error%message)
+    d = array_type()
+  end function derivative
+
+  subroutine bilinear_pullback(self, operands, output, cotangent, wanted, gradients)
+    class(bilinear_operation), intent(in) :: self
+    type(array_type), intent(in) :: operands(:), output, cotangent
+    logical, intent(in) :: wanted(:)
+    type(array_type), intent(inout) :: gradients(:)
+    type(bilinear_operation) :: operation
+    type(array_type) :: slots(0:size(operands))
+    integer :: others(size(operands)), k, status
+
+    allocate (operation%ranks, source=self%ranks, stat=status)
+    if (status == 0) allocate (operation%shapes, source=self%shapes, stat=status)
+    if (status == 0) allocate (operation%face, source=self%face, stat=status)
+    if (status /= 0) then
+      call fail(output%store, code_memory, trim(self%face%name)//": not enough memory")
+      return
+    end if
+    others = pack([(k, k=0, size(operands))], [(k, k=0, size(operands))] /= self%slot)
+    slots(self%slot) = cotangent
+    do k = 1, size(operands)
+      slots(others(k)) = operands(k)
+    end do
+    do k = 1, size(operands)
+      if (wanted(k)) gradients(k) = derivative(operation, slots, others(k))
+    end do
+  end subroutine bilinear_pullback
 
   subroutine last_pullback(self, operands, output, cotangent, wanted, gradients)
     class(last_operation), intent(in) :: self

@@ -262,9 +262,7 @@ def not_a_number(trial, name):
                 1e3 * np.finfo(s.dtype).eps * np.nan_to_num(np.abs(s) + np.abs(other[j]), posinf=0)
             )
             depends |= ~(np.abs(s - other[j]) <= near) & (s != other[j])
-        # slopes of relu are steps, and a number at NaN
-        slope = call.static.get("activation") == "relu" and call.operator.n_outputs > 1 and j
-        reaches = slope or np.isnan(nan[j])[depends].all()
+        reaches = _is_step(call, face, j) or np.isnan(nan[j])[depends].all()
         trial.expect(reaches, f"a NaN became a number: {face} by {member}")
         if local:
             rows |= depends.reshape(len(rows), depends[:1].size).any(axis=1)
@@ -277,6 +275,15 @@ def not_a_number(trial, name):
 def _is_value(call, member):
     """True if it holds values of attention, which reach only the tokens that see them."""
     return member == "v" and "Tk" in call.operator.signature(**call.static).inputs.get("v", "")
+
+
+def _is_step(call, face, j):
+    """True if a result is made of slopes of relu, which are steps, and numbers at NaN."""
+    if call.static.get("activation") != "relu":
+        return False
+    if face == "vjp":  # values of relu are in the gradients of the last layer and the features
+        return call.operator.inputs[j] not in ("h", "V", "b_v")
+    return face != "forward" or (call.operator.n_outputs > 1 and j > 0)
 
 
 def _is_local(call, member):

@@ -351,7 +351,7 @@ def strange_static(trial, call, static, attempt):
         return
     right = wrong is True and isinstance(static[target], bool)
     right |= type(wrong) is float and target in ("scale", "negative_slope")
-    right |= isinstance(wrong, list | np.ndarray) and target == "seed"  # of one integer
+    right |= isinstance(wrong, list | tuple | np.ndarray) and target == "seed"  # of one integer
     if type(wrong) is not int:
         trial.expect(right, f"accepted as {target}: {type(wrong).__name__}")
     elif target in LIMITS:

@@ -108,6 +108,8 @@ def expression(op: Operator, text: str, graph: str = "graph_") -> str:
 
 def condition(op: Operator, text: str, in_c: bool = True) -> str:
     """A condition on a static argument, by its number in C or its value in Fortran."""
+    if text == "always":
+        return ".true."
     name, _, values = text.partition("=")
     static = next(static for static in op.statics.values() if static.name == name)
     if static.kind == "logical" and not in_c:

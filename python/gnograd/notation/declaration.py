@@ -172,9 +172,9 @@ class Declaration:
     """Optional inputs that must be given all together or not at all."""
     shared_gradient: Collection[str] = ()
     """Inputs whose gradients may share one output array, which gets their sum."""
-    any_order_on_tape: bool = False
-    """True if its derivatives on the tape have any order; ``fortran/autodiff`` then has a module of
-    its name. Other operators have the four faces there."""
+    bilinear: str = ""
+    """Condition under which the output is linear in each input, given the others, or "always".
+    Derivatives on the tape are then of any order; no kernel reads an input for its own gradient."""
     faults: Mapping[str, Sequence[tuple[type[Exception], str]]] = field(default_factory=dict)
     """Checks by condition, of static arrays before kernels run that cannot report errors
     themselves: the exceptions, and their messages for the first item at fault."""

@@ -26,6 +26,7 @@ _UNREAD = {"cuda": "out degree", "aggregation=sum|min|max": "out"}
     arguments="graph D aggregation",
     saved={"out": "n_dst D", "location": "int64 n_dst D", "degree": "real n_dst"},
     optional_in_c=("x", "w"),
+    bilinear="aggregation=sum",
     unread=_UNREAD,
     when=_SAVED,
     choices={"aggregation": AGGREGATIONS},

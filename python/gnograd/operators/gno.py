@@ -103,7 +103,7 @@ def gno_kernel(
     inputs={"h": "n_src F_in", "kappa": "n_edges F_in F_out"},
     outputs={"out": "n_dst F_out"},
     arguments="graph F_in F_out reduction",
-    any_order_on_tape=True,
+    bilinear="always",
     choices={"reduction": REDUCTIONS},
 )
 def gno_aggregate(h: Array, kappa: Array, *, graph: GraphLike, reduction: str = "sum") -> Array:

@@ -321,6 +321,7 @@ def _compressed(static: Mapping[str, Any]) -> dict[str, int]:
     inputs={"x": "T Hk D", "w": "block Hk"},
     outputs={"out": "Tc Hk D"},
     arguments="T Hk D n_sequences cu block stride Tc",
+    bilinear="always",
     arrays={"cu": "int64 n_sequences+1 or None"},
     defaults_from_sizes={"n_sequences": "1", "Tc": "max(0,(T-block+stride)//stride)"},
     sizes=_compressed,
