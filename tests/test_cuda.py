@@ -1270,6 +1270,131 @@ def test_integers_of_graphs(integer, with_ids, rng):
         assert_allclose(a.get(), e, rtol=1e-12)
 
 
+# sizes of selected attention: tokens, query heads, key/value heads, features, query_block
+SELECTED = [
+    (65_536, 16, 16, 64, 1), (65_536, 16, 16, 128, 1), (262_144, 16, 16, 64, 1),
+    (1_048_576, 8, 8, 32, 1), (65_536, 64, 16, 128, 1), (65_536, 64, 4, 128, 1),
+    (65_536, 16, 16, 64, 16), (4_096, 4, 2, 192, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16"])
+@pytest.mark.parametrize("face", ["forward", "vjp", "jvp", "hvp"])
+@pytest.mark.parametrize("size", SELECTED, ids=str)
+def test_workspace_of_selected_attention(size, face, dtype):
+    """What docs/howto/sparse_attention.md says, and no more than a tenth above it."""
+    tokens, query_heads, heads, d, query_block = size
+    n_slots, block = 16, 64
+    real = 8 if dtype == "f64" else 4
+    number = 2 * real if face in ("jvp", "hvp") else real  # a value with its tangent
+    units = -(-tokens // query_block)
+    documented = 2 * 8 * units * heads * n_slots  # the lists twice
+    if face in ("vjp", "hvp"):
+        documented += 2 * number * tokens * query_heads
+        documented += 3 * number * 2 * d * tokens * heads
+    if face in ("jvp", "hvp"):
+        documented += number * tokens * query_heads  # lse
+    few_rows = query_block * query_heads // heads < 16
+    if few_rows:
+        records = number * (d + 3) * tokens * query_heads * n_slots
+        widest = {"f32": 64, "f16": 128, "bf16": 128}.get(dtype, 0)
+        if face != "forward" or d > widest:
+            records *= 8 if face == "hvp" else 4  # a record for so many fewer keys
+        documented += min(records, 2 << 30)
+    elif face == "vjp":
+        documented += min((real if dtype in ("f32", "f64") else 2) * d * tokens * query_heads
+                          * n_slots, 2 << 30)  # fmt: skip
+    asked = cuda_library.library().faces[f"selected_attention_{face}_{dtype}"].workspace_bytes(
+        tokens, tokens, query_heads, heads, d, d, n_slots, 0, None, None, None, block, d**-0.5,
+        1, 0, query_block, 0,
+    )  # fmt: skip
+    assert asked <= 1.1 * documented + 4096
+
+
+class Nowhere(cuda_arrays.DeviceArray):
+    """An array that takes no memory; no kernel reads it."""
+
+    def __init__(self, shape, dtype):
+        memory = cuda_arrays.Memory(0, 0, 0)
+        super().__init__(tuple(shape), dtype, memory, 256 if np.prod(shape) else 0)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Bytes of results, and of the largest workspace, of calls that launch nothing."""
+    log = SimpleNamespace(results=0, workspace=0)
+    library = cuda_library.library()
+    faces = {name: f._replace(launch=lambda *_: 0) for name, f in library.faces.items()}
+    monkeypatch.setattr(library, "faces", faces)
+
+    def empty(shape, dtype, like=None, stream=None):
+        bytes_ = int(np.prod(shape)) * cuda_arrays.item_size(dtype)
+        if dtype == "uint8":
+            log.workspace = max(log.workspace, bytes_)
+        else:
+            log.results += bytes_
+        return Nowhere(shape, dtype)
+
+    monkeypatch.setattr(cuda, "empty", empty)
+    monkeypatch.setattr(cuda, "device_of", lambda array: 0)
+    return log
+
+
+def memory_of(case, size, counted):
+    """Bytes of arrays and of the workspace, by face of a case of the benchmarks."""
+    operator, inputs, static = case.make(size, np.random.default_rng(0))
+
+    def there(x):
+        if isinstance(x, tuple):
+            return tuple(map(there, x))
+        return Nowhere(x.shape, str(x.dtype)) if isinstance(x, np.ndarray) else x
+
+    arrays = [*inputs, *static.values()]
+    given = sum(x.nbytes for x in arrays if isinstance(x, np.ndarray))
+    inputs, static = there(tuple(inputs)), {k: there(v) for k, v in static.items()}
+    if "graph" in static:
+        given += sum(x.nbytes for x in static["graph"].arrays if x is not None)
+    found = {}
+    for face in ("forward", "vjp", "jvp", "hvp"):
+        counted.results = counted.workspace = 0
+        if face == "forward":
+            out, saved = operator.forward(*inputs, return_saved=True, **static)
+        elif not hasattr(operator, face):
+            continue
+        elif face == "vjp":
+            operator.vjp(out, inputs, saved=saved, **static)
+        elif face == "jvp":
+            operator.jvp(inputs, inputs, **static)
+        else:
+            operator.hvp(out, inputs, inputs, **static)
+        found[face] = given + counted.results, counted.workspace
+    return found
+
+
+@pytest.fixture
+def benchmarks(monkeypatch):
+    """The cases of the benchmarks."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    import cases
+
+    return cases.CASES
+
+
+@on_host
+@pytest.mark.parametrize("name", [
+    "agg_sum_32", "agg_max_128", "relational", "edge_updates", "moments", "gat", "gat_v2",
+    "mha_simple", "edge_softmax", "gno_64", "gno_diagonal", "gno_kernel", "laplacian", "edge_mlp",
+    "radial", "nsa", "nsa_mha", "window", "compress",
+])  # fmt: skip
+def test_workspaces_are_linear(name, benchmarks, counted):
+    """Four times the size takes four times the workspace at most, a few times the arrays."""
+    case = benchmarks[name]
+    small, large = (memory_of(case, size, counted) for size in (case.small // 4, case.small))
+    for face, (arrays, workspace) in large.items():
+        assert workspace <= 4.4 * small[face][1] + (1 << 20), face
+        assert workspace <= 8 * arrays + (16 << 20), face  # panels have a size of their own
+
+
 # ---- calls like an earlier one ----
 
 
