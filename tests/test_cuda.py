@@ -1578,12 +1578,14 @@ def test_eager_tensors_on_another_graph(rng, tensors, eager_only):
 
 
 @on_host
-def test_second_derivatives_of_tensors(rng, tensors):
+@pytest.mark.parametrize("of_tensors", [True, False])
+def test_second_derivatives_of_tensors(of_tensors, rng, tensors):
     torch, graph = tensors.torch, GRAPHS["power law"].graph
+    given = tensors.gt.Graph.of(graph) if of_tensors else graph
     s = torch.tensor(rng.normal(size=(graph.n_edges, 2)), requires_grad=True)
     t = torch.tensor(rng.normal(size=s.shape))
     c = torch.tensor(rng.normal(size=s.shape))
-    alpha = tensors.gt.edge_softmax(s, graph=graph)
+    alpha = tensors.gt.edge_softmax(s, graph=given)
     (first,) = torch.autograd.grad(alpha, s, c, create_graph=True)
     (second,) = torch.autograd.grad(first, s, t)
     host = c.numpy(), (s.detach().numpy(),)

@@ -169,6 +169,25 @@ def test_cases_on_the_host():
 
 
 @on_host
+@pytest.mark.parametrize("check", [
+    "values_and_gradients", "odd_storage_offsets", "transposed_inputs", "cotangents_of_a_sum",
+    "second_derivatives", "forward_mode", "same_bits_twice", "autocast",
+    "wrong_arguments_do_no_harm",
+])  # fmt: skip
+def test_what_users_of_pytorch_call(check, monkeypatch):
+    """The checks for CUDA tensors, on tensors that say they are some."""
+    pytest.importorskip("torch")
+    import fronts
+
+    import gnograd.torch  # noqa: F401  (before tensors change)
+    from host_tensors import tensors_on_gpu
+
+    monkeypatch.setattr(fronts, "DEVICE", "cpu")
+    with tensors_on_gpu():
+        getattr(fronts, check)()
+
+
+@on_host
 def test_rehearsal(tmp_path):
     """All of the first command on the host's build of the kernels, cut at its time."""
     pytest.importorskip("torch")
