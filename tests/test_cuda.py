@@ -255,6 +255,24 @@ def test_types(case, name, dtype, rng):
     )
 
 
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("case", test_attention.FEW[0::2], ids=str)
+def test_error_of_gradients_from_saved_results(case, kind, rng):
+    """What forward has saved is rounded; gradients from it err by a quarter more at most."""
+    edges = power_law(40, 600)
+    inputs, _, (cotangent,) = draw(case, edges, rng, numbers(kind))
+    static = case.arguments(edges)
+    exact = case.operator.vjp(wide(cotangent), wide(inputs), **static)
+    static = static_on_device(static)
+    x, c = to_device(inputs), to_device(cotangent)
+    _, saved = case.operator.forward(*x, return_saved=True, **static)
+    found = (case.operator.vjp(c, x, saved=s, **static) for s in (saved, None))
+    for name, a, b, expected in zip(case.operator.inputs, *found, exact, strict=True):
+        if expected is not None:
+            with_saved, without = (np.linalg.norm(g.get().astype(float) - expected) for g in (a, b))
+            assert with_saved <= 1.25 * without, name
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_scores_far_below_zero(dtype, rng):
     edges = power_law(20, 120)
@@ -1270,6 +1288,131 @@ def test_integers_of_graphs(integer, with_ids, rng):
         assert_allclose(a.get(), e, rtol=1e-12)
 
 
+# sizes of selected attention: tokens, query heads, key/value heads, features, query_block
+SELECTED = [
+    (65_536, 16, 16, 64, 1), (65_536, 16, 16, 128, 1), (262_144, 16, 16, 64, 1),
+    (1_048_576, 8, 8, 32, 1), (65_536, 64, 16, 128, 1), (65_536, 64, 4, 128, 1),
+    (65_536, 16, 16, 64, 16), (4_096, 4, 2, 192, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16"])
+@pytest.mark.parametrize("face", ["forward", "vjp", "jvp", "hvp"])
+@pytest.mark.parametrize("size", SELECTED, ids=str)
+def test_workspace_of_selected_attention(size, face, dtype):
+    """What docs/howto/sparse_attention.md says, and no more than a tenth above it."""
+    tokens, query_heads, heads, d, query_block = size
+    n_slots, block = 16, 64
+    real = 8 if dtype == "f64" else 4
+    number = 2 * real if face in ("jvp", "hvp") else real  # a value with its tangent
+    units = -(-tokens // query_block)
+    documented = 2 * 8 * units * heads * n_slots  # the lists twice
+    if face in ("vjp", "hvp"):
+        documented += 2 * number * tokens * query_heads
+        documented += 3 * number * 2 * d * tokens * heads
+    if face in ("jvp", "hvp"):
+        documented += number * tokens * query_heads  # lse
+    few_rows = query_block * query_heads // heads < 16
+    if few_rows:
+        records = number * (d + 3) * tokens * query_heads * n_slots
+        widest = {"f32": 64, "f16": 128, "bf16": 128}.get(dtype, 0)
+        if face != "forward" or d > widest:
+            records *= 8 if face == "hvp" else 4  # a record for so many fewer keys
+        documented += min(records, 2 << 30)
+    elif face == "vjp":
+        documented += min((real if dtype in ("f32", "f64") else 2) * d * tokens * query_heads
+                          * n_slots, 2 << 30)  # fmt: skip
+    asked = cuda_library.library().faces[f"selected_attention_{face}_{dtype}"].workspace_bytes(
+        tokens, tokens, query_heads, heads, d, d, n_slots, 0, None, None, None, block, d**-0.5,
+        1, 0, query_block, 0,
+    )  # fmt: skip
+    assert asked <= 1.1 * documented + 4096
+
+
+class Nowhere(cuda_arrays.DeviceArray):
+    """An array that takes no memory; no kernel reads it."""
+
+    def __init__(self, shape, dtype):
+        memory = cuda_arrays.Memory(0, 0, 0)
+        super().__init__(tuple(shape), dtype, memory, 256 if np.prod(shape) else 0)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Bytes of results, and of the largest workspace, of calls that launch nothing."""
+    log = SimpleNamespace(results=0, workspace=0)
+    library = cuda_library.library()
+    faces = {name: f._replace(launch=lambda *_: 0) for name, f in library.faces.items()}
+    monkeypatch.setattr(library, "faces", faces)
+
+    def empty(shape, dtype, like=None, stream=None):
+        bytes_ = int(np.prod(shape)) * cuda_arrays.item_size(dtype)
+        if dtype == "uint8":
+            log.workspace = max(log.workspace, bytes_)
+        else:
+            log.results += bytes_
+        return Nowhere(shape, dtype)
+
+    monkeypatch.setattr(cuda, "empty", empty)
+    monkeypatch.setattr(cuda, "device_of", lambda array: 0)
+    return log
+
+
+def memory_of(case, size, counted):
+    """Bytes of arrays and of the workspace, by face of a case of the benchmarks."""
+    operator, inputs, static = case.make(size, np.random.default_rng(0))
+
+    def there(x):
+        if isinstance(x, tuple):
+            return tuple(map(there, x))
+        return Nowhere(x.shape, str(x.dtype)) if isinstance(x, np.ndarray) else x
+
+    arrays = [*inputs, *static.values()]
+    given = sum(x.nbytes for x in arrays if isinstance(x, np.ndarray))
+    inputs, static = there(tuple(inputs)), {k: there(v) for k, v in static.items()}
+    if "graph" in static:
+        given += sum(x.nbytes for x in static["graph"].arrays if x is not None)
+    found = {}
+    for face in ("forward", "vjp", "jvp", "hvp"):
+        counted.results = counted.workspace = 0
+        if face == "forward":
+            out, saved = operator.forward(*inputs, return_saved=True, **static)
+        elif not hasattr(operator, face):
+            continue
+        elif face == "vjp":
+            operator.vjp(out, inputs, saved=saved, **static)
+        elif face == "jvp":
+            operator.jvp(inputs, inputs, **static)
+        else:
+            operator.hvp(out, inputs, inputs, **static)
+        found[face] = given + counted.results, counted.workspace
+    return found
+
+
+@pytest.fixture
+def benchmarks(monkeypatch):
+    """The cases of the benchmarks."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    import cases
+
+    return cases.CASES
+
+
+@on_host
+@pytest.mark.parametrize("name", [
+    "agg_sum_32", "agg_max_128", "relational", "edge_updates", "moments", "gat", "gat_v2",
+    "mha_simple", "edge_softmax", "gno_64", "gno_diagonal", "gno_kernel", "laplacian", "edge_mlp",
+    "radial", "nsa", "nsa_mha", "window", "compress",
+])  # fmt: skip
+def test_workspaces_are_linear(name, benchmarks, counted):
+    """Four times the size takes four times the workspace at most, a few times the arrays."""
+    case = benchmarks[name]
+    small, large = (memory_of(case, size, counted) for size in (case.small // 4, case.small))
+    for face, (arrays, workspace) in large.items():
+        assert workspace <= 4.4 * small[face][1] + (1 << 20), face
+        assert workspace <= 8 * arrays + (16 << 20), face  # panels have a size of their own
+
+
 # ---- calls like an earlier one ----
 
 
@@ -1430,7 +1573,7 @@ def test_eager_tensors_use_the_current_stream(weighted, tensors, eager_only, cal
         tensors.current.cuda_stream = stream
         tensors.gt.agg_weighted(x, w, graph=weighted.graph)
         assert calls["launch"][-1][-1] == stream
-    assert "allocate" not in calls and "wait" not in calls
+    assert "wait" not in calls
 
 
 @on_host
@@ -1453,12 +1596,14 @@ def test_eager_tensors_on_another_graph(rng, tensors, eager_only):
 
 
 @on_host
-def test_second_derivatives_of_tensors(rng, tensors):
+@pytest.mark.parametrize("of_tensors", [True, False])
+def test_second_derivatives_of_tensors(of_tensors, rng, tensors):
     torch, graph = tensors.torch, GRAPHS["power law"].graph
+    given = tensors.gt.Graph.of(graph) if of_tensors else graph
     s = torch.tensor(rng.normal(size=(graph.n_edges, 2)), requires_grad=True)
     t = torch.tensor(rng.normal(size=s.shape))
     c = torch.tensor(rng.normal(size=s.shape))
-    alpha = tensors.gt.edge_softmax(s, graph=graph)
+    alpha = tensors.gt.edge_softmax(s, graph=given)
     (first,) = torch.autograd.grad(alpha, s, c, create_graph=True)
     (second,) = torch.autograd.grad(first, s, t)
     host = c.numpy(), (s.detach().numpy(),)
@@ -1635,6 +1780,12 @@ def test_jax_buffers(dtype, weighted, monkeypatch):
     assert_allclose(d_w.astype(float), expected, rtol=tolerance, atol=tolerance * scale)
     assert launched == [75, 75]
     assert not xla.blocks  # all that was taken has been given back
+    with monkeypatch.context() as patch:
+        patch.setattr(cuda, "run", None)  # a later call of the kind is only launched
+        again = np.zeros_like(out)
+        assert xla.call(forward, [x.copy(), w, *csc], [again]) is None
+    assert again.tobytes() == out.tobytes()
+    assert not xla.blocks
     wrong = np.zeros((1, 1, 1), x.dtype)
     assert xla.call(forward, [wrong, w, *csc], [out]) == 1
     assert xla.errors[0].startswith("agg_weighted: x has shape (1, 1, 1), needs")

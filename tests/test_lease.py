@@ -3,8 +3,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ sys.path[:0] = [str(ROOT / "tools" / "lease"), str(ROOT / "benchmarks")]
 
 import cases  # noqa: E402
 import lease  # noqa: E402
+import prepare  # noqa: E402
 
 
 def ms(cold, warm):
@@ -130,6 +133,32 @@ def test_without_what_was_prepared_it_says_so(tmp_path, monkeypatch):
         lease.main(["1", "--out", str(tmp_path)])
 
 
+def test_what_was_prepared_is_unpacked(tmp_path, monkeypatch):
+    """Wheels and C++ tests are used from the folder, and nothing is installed."""
+    prepared = tmp_path / "lease"
+    prepared.mkdir()
+    about = "some-0.1.dist-info/"
+    with zipfile.ZipFile(prepared / "some-0.1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("some_package.py", "here = True")
+        wheel.writestr(about + "METADATA", "Metadata-Version: 2.1\nName: some\nVersion: 0.1\n")
+        wheel.writestr(
+            about + "WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(about + "RECORD", "")
+    program = tmp_path / "test_cuda_gno_gpu"
+    shutil.copy(shutil.which("true"), program)
+    prepare.pack([program], prepared / "cpp.tgz")
+    monkeypatch.setattr(lease, "PREPARED", prepared)
+    monkeypatch.setattr(lease, "UNPACKED", prepared / "unpacked")
+    run = lease.Lease(tmp_path / "out", 60, stand_in=False)
+    run.unpack()
+    assert run.python("package", 60, "-c", "import some_package as p; assert p.here") == "well"
+    assert [p.name for p in run.programs()] == ["test_cuda_gno_gpu"]
+    assert [p.name for p in run.programs("gno", "nsa")] == ["test_cuda_gno_gpu"]
+    assert run.step("cpp", run.programs(), 60) == "well"
+    assert Path(run.env["GNOGRAD_CUDA_LIBRARY"]) == prepared / "libgnograd_cuda.so"
+
+
 def test_a_python_that_is_not_here_is_named():
     command = [sys.executable, "tools/lease/prepare.py", "--python", "3.99"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -166,6 +195,25 @@ def test_cases_on_the_host():
     run = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.count(" of the CPU\n") == len(names)
+
+
+@on_host
+@pytest.mark.parametrize("check", [
+    "values_and_gradients", "odd_storage_offsets", "transposed_inputs", "cotangents_of_a_sum",
+    "second_derivatives", "forward_mode", "same_bits_twice", "autocast",
+    "wrong_arguments_do_no_harm",
+])  # fmt: skip
+def test_what_users_of_pytorch_call(check, monkeypatch):
+    """The checks for CUDA tensors, on tensors that say they are some."""
+    pytest.importorskip("torch")
+    import fronts
+
+    import gnograd.torch  # noqa: F401  (before tensors change)
+    from host_tensors import tensors_on_gpu
+
+    monkeypatch.setattr(fronts, "DEVICE", "cpu")
+    with tensors_on_gpu():
+        getattr(fronts, check)()
 
 
 @on_host

@@ -14,10 +14,6 @@
 
 namespace gnograd {
 
-// Little on the host, so that small problems have several slices.
-constexpr int64_t record_bytes = slice_bytes > (1 << 20) ? int64_t(slice_bytes) * 16
-                                                         : int64_t(slice_bytes) / 4;
-
 // Keys of a tile, and rows at most.
 constexpr int gradient_keys = 64, gradient_rows = 32;
 
@@ -213,7 +209,7 @@ struct NsaFragmentGradient {
     const int64_t first = of.keys.first + int(blockIdx.x % unsigned(parts())) * keys;
     const int n = int(min(of.keys.end - first, int64_t(keys)));
     if (n <= 0 || of.n <= 0) return false;
-    if (p.pattern.selected) cut(of);
+    if (p.pattern.selected) cut(of, p.pattern, lists, {slice.first, slice.end});
     else of = chunk_of(p.pattern, lists, number, {slice.first, slice.end});
     if (of.n == 0 && slice.first > 0) return false;
     const int64_t heads = p.pattern.heads;
@@ -287,25 +283,6 @@ struct NsaFragmentGradient {
       y += before.y;
     }
     *to = float2{x, y};
-  }
-
-  // Cut a chunk to the entries whose queries are in the slice; they are in the order of queries.
-  __device__ void cut(VisitorChunk& chunk) const {
-    const Pattern& p = problem.pattern;
-    const auto from = [&](int64_t query) {
-      int64_t low = chunk.first, high = chunk.first + chunk.n;
-      if (query <= 0) return low;
-      if (query >= p.queries.n_tokens) return high;
-      while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (p.unit_of(lists.entries[middle] / p.n_slots).first < query) low = middle + 1;
-        else high = middle;
-      }
-      return low;
-    };
-    const int64_t first = from(slice.first), end = from(slice.end);
-    chunk.first = first;
-    chunk.n = end - first;
   }
 
   // Row i of a chunk, by the lanes of a warp; those behind the tile have none.
@@ -468,12 +445,14 @@ __global__ void __launch_bounds__(block_threads, 8)
 template <class T>
 struct NsaFragmentSpace {
   T* records = nullptr;
+  int64_t bytes = 0;
   int64_t queries = 0;  // queries of a slice; 0: this form does not take the problem
   int64_t n_slots = 0;
   int parts = 0;
 
   explicit operator bool() const { return queries; }
-  void take(const Pattern& p, int d_k, Workspace& workspace) {
+  // `least` bytes at least, if they are for the records of other forms too
+  void take(const Pattern& p, int d_k, int64_t least, Workspace& workspace) {
     parts = int(ceil_div(p.block, gradient_keys));
     n_slots = p.selected ? p.n_slots : p.most_blocks();
     const int64_t numbers = p.query_heads() * n_slots * parts * d_k;
@@ -481,7 +460,9 @@ struct NsaFragmentSpace {
     // rows that see so many blocks that a slice would not fill a tile
     if (!p.selected && most < p.queries.n_tokens && most * p.group < gradient_rows) return;
     queries = std::max<int64_t>(1, most / p.unit) * p.unit;
-    records = workspace.take<T>(std::min(queries, p.queries.n_tokens) * numbers);
+    bytes = std::min(queries, p.queries.n_tokens) * numbers * int64_t(sizeof(T));
+    if (keys_first(p)) bytes = std::max(bytes, least);
+    records = reinterpret_cast<T*>(workspace.take<char>(bytes));
   }
 };
 

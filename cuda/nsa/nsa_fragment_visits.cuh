@@ -26,6 +26,7 @@ struct NsaFragmentVisits {
   VisitorLists lists;
   VisitSum* sums;  // [rows, n_slots, parts]
   T* values;       // [rows, n_slots, parts, d_v], divided by the totals
+  Range slice;     // of queries, whose records these are
 
   __host__ __device__ int parts() const { return (problem.pattern.block + keys - 1) / keys; }
   size_t shared_memory() const { return shared_bytes<T>(K::size(keys) + V::size(keys)); }
@@ -37,11 +38,14 @@ struct NsaFragmentVisits {
     const K k{shared.take<T>(K::size(keys) + V::size(keys))};
     const V v{k.x + K::size(keys)};
     const int warp = int(threadIdx.x) / warp_lanes, lane = int(threadIdx.x) % warp_lanes;
-    const VisitorChunk chunk = chunk_of(pattern, lists, blockIdx.x / unsigned(parts()));
+    VisitorChunk chunk = chunk_of(pattern, lists, blockIdx.x / unsigned(parts()));
     const int part = int(blockIdx.x % unsigned(parts()));
     const int first = int(chunk.keys.first) + part * keys;
     const int n = min(int(chunk.keys.end) - first, keys), head = chunk.head;
     if (n <= 0 || chunk.n <= 0) return;
+    cut(chunk, pattern, lists, slice);
+    if (chunk.n <= 0) return;
+    const int64_t before = slice.first * pattern.query_heads();
     const int64_t heads = pattern.heads;
     k.template copy<keys>(p.k.v + (first * heads + head) * p.d_k, heads * p.d_k, p.d_k, n);
     v.template copy<keys>(p.v.v + (first * heads + head) * p.d_v, heads * p.d_v, p.d_v, n);
@@ -69,7 +73,7 @@ struct NsaFragmentVisits {
         const unsigned unit = visitor / n_slots, slot = visitor - unit * n_slots;
         rows[r] = row_of_unit(pattern, pattern.unit_of(unit), head, i - entry * per_entry);
         gate[r] = gate_of(p, rows[r], int(slot));
-        record[r] = (int64_t(rows[r].at) * n_slots + slot) * parts() + part;
+        record[r] = ((rows[r].at - before) * n_slots + slot) * parts() + part;
       }
       Fragment<T> q[d_k / 16];
       load_rows_as_left(q, p.q.v, p.d_k, rows, lane);
@@ -125,12 +129,13 @@ struct NsaFragmentVisits {
 template <class T>
 __device__ bool join_fragments(const NsaForward<T, float>& attend, int parts, const unsigned* marks,
                                const VisitSum* __restrict__ sums, const T* __restrict__ values,
-                               const TokenPiece& unit, int head, int64_t row, int column) {
+                               const TokenPiece& unit, int head, int64_t row, int column,
+                               int64_t before) {
   const auto& p = attend.problem;
   const Pattern& pattern = p.pattern;
   constexpr int each = width<T>;
   const SlotMarks marked(marks);
-  const int64_t from = row * pattern.n_slots * parts;
+  const int64_t from = (row - before) * pattern.n_slots * parts;
   const auto for_visits = [&](auto body) {
 #pragma unroll
     for (int w = 0; w < mark_words; ++w)
@@ -181,7 +186,8 @@ template <class T>
 __global__ void __launch_bounds__(block_threads)
     nsa_join_fragment_visits(NsaForward<T, float> attend, int parts,
                              const unsigned* __restrict__ marks, const VisitSum* __restrict__ sums,
-                             const T* __restrict__ values, int* __restrict__ redo) {
+                             const T* __restrict__ values, Range slice,
+                             int* __restrict__ redo) {
   const Pattern& pattern = attend.problem.pattern;
   const unsigned steps = unsigned(attend.problem.d_v / width<T>), heads = unsigned(pattern.heads);
   const unsigned rows_of_unit = unsigned(pattern.unit) * unsigned(pattern.group);
@@ -190,35 +196,50 @@ __global__ void __launch_bounds__(block_threads)
   const int head = int(place % heads), column = int(number % steps) * width<T>;
   const TokenPiece unit = pattern.unit_of(place / heads);
   const int at = row_of_unit(pattern, unit, head, row % rows_of_unit).at;
+  const int64_t before = slice.first * pattern.query_heads();
   bool finite = true;
-  if (at >= 0)
+  if (at >= before && at < slice.end * pattern.query_heads())
     finite = join_fragments(attend, parts, marks + place * mark_words, sums, values, unit, head, at,
-                            column);
+                            column, before);
   const bool wrong = __any_sync(~0u, !finite);
-  if (threadIdx.x % warp_lanes == 0) redo[number / warp_lanes] = wrong;
+  // a warp has rows of several slices where these meet
+  if (threadIdx.x % warp_lanes == 0 && (wrong || slice.first == 0))
+    redo[number / warp_lanes] = wrong;
 }
 
 template <class T, int d_k, int d_v>
 void launch_visits(const NsaProblem<T, float>& p, const VisitorLists& lists, VisitSum* sums,
-                   T* values, int64_t blocks, cudaStream_t stream) {
+                   T* values, const Range& slice, int64_t blocks, cudaStream_t stream) {
   if constexpr (visits_fit<T>(d_k, d_v))
-    launch_operation(NsaFragmentVisits<T, d_k, d_v>{p, lists, sums, values}, blocks, stream);
+    launch_operation(NsaFragmentVisits<T, d_k, d_v>{p, lists, sums, values, slice}, blocks, stream);
+}
+
+// Bytes of the records of a query.
+template <class T>
+int64_t fragment_record_bytes(const Pattern& p, int d_v) {
+  return p.query_heads() * p.n_slots * ceil_div(p.block, 64) *
+         (d_v * int64_t(sizeof(T)) + int64_t(sizeof(VisitSum)));
 }
 
 // Out and lse; rows whose values are not finite are left to NsaForward.
 template <class T>
 void forward_on_visits(const NsaForward<T, float>& attend, const VisitorLists& lists,
-                       VisitSum* sums, T* values, const RowFlags& redo, cudaStream_t stream) {
+                       const RecordSpace& space, const RowFlags& redo, cudaStream_t stream) {
   const auto& p = attend.problem;
   const Pattern& pattern = p.pattern;
   const int parts = int(ceil_div(pattern.block, 64));
   const int64_t blocks = lists.n_chunks * parts;
-  with_features(p.d_k, p.d_v, [&](auto d_k, auto d_v) {
-    launch_visits<T, decltype(d_k)::value, decltype(d_v)::value>(attend.problem, lists, sums,
-                                                                 values, blocks, stream);
+  for_slices(pattern, space, fragment_record_bytes<T>(pattern, p.d_v), [&](const Range& slice) {
+    const int64_t n = (slice.end - slice.first) * pattern.query_heads() * pattern.n_slots * parts;
+    T* const values = reinterpret_cast<T*>(space.memory);  // rows of whole 16 bytes
+    VisitSum* const sums = reinterpret_cast<VisitSum*>(values + n * p.d_v);
+    with_features(p.d_k, p.d_v, [&](auto d_k, auto d_v) {
+      launch_visits<T, decltype(d_k)::value, decltype(d_v)::value>(p, lists, sums, values, slice,
+                                                                   blocks, stream);
+    });
+    launch_threads(redo.n_lanes(pattern), stream, nsa_join_fragment_visits<T>, attend, parts,
+                   lists.marks, sums, values, slice, redo.found);
   });
-  launch_threads(redo.n_lanes(pattern), stream, nsa_join_fragment_visits<T>, attend, parts,
-                 lists.marks, sums, values, redo.found);
 }
 
 }  // namespace gnograd

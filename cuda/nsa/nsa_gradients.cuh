@@ -148,7 +148,8 @@ struct NsaKeyGradient {
   const T* cotangent;
   RowStatistics<const S> known;
   S* sums;    // [chunks, block, width()]
-  S* grad_q;  // [rows, n_slots, parts, d_k]: what every visit gives, or null
+  S* grad_q;  // [rows of the slice, n_slots, parts, d_k]: what every visit gives, or null
+  Range slice{0, INT64_MAX};  // of queries, if these are selected; sums add to those before it
 
   __host__ __device__ int parts() const { return problem.block_parts(); }
   // Gradients of a key: to k, v and its position
@@ -173,10 +174,13 @@ struct NsaKeyGradient {
     const SharedMatrix<S> grad_position(shared, p.bias ? p.keys : 0, p.bias.d);
     const unsigned number = blockIdx.x / unsigned(parts());
     const int part = int(blockIdx.x % unsigned(parts()));
-    const VisitorChunk chunk = chunk_of(p.pattern, lists, number);
+    VisitorChunk chunk = chunk_of(p.pattern, lists, number);
     const KeyTile keys = keys_of(p, chunk, part);
     const int n_keys = keys.n;
     if (n_keys <= 0 || chunk.n <= 0) return;
+    if (p.pattern.selected) cut(chunk, p.pattern, lists, slice);
+    if (chunk.n <= 0 && slice.first > 0) return;
+    const int64_t visits_before = slice.first * p.pattern.query_heads() * p.pattern.n_slots;
 
     const bool k_loaded = load_keys(p, k, p.k, p.d_k, keys.first, n_keys, chunk.head);
     load_keys(p, v, p.v, p.d_v, keys.first, n_keys, chunk.head);
@@ -239,17 +243,20 @@ struct NsaKeyGradient {
             finite, n, p.d_k, n_keys, [&](int i, int l) { return x(i, l); },
             [&](int l, int j) { return k(l, j); }, sees,
             [&](int i, int j, S sum) {
-              if (rows[i].at >= 0) grad_q[(rows[i].visit * parts() + part) * p.d_k + j] = sum;
+              if (rows[i].at < 0) return;
+              grad_q[((rows[i].visit - visits_before) * parts() + part) * p.d_k + j] = sum;
             });
     }
     __syncthreads();
     S* to = sums + (int64_t(number) * p.pattern.block + part * p.keys) * width();
     warp_per_row(n_keys, [&](int i, int lane) {
       S* row = to + int64_t(i) * width();
-      for (int c = lane; c < p.d_k; c += warp_lanes) row[c] = grad_k(i, c);
-      for (int c = lane; c < p.d_v; c += warp_lanes) row[p.d_k + c] = grad_v(i, c);
-      for (int c = lane; c < p.bias.d; c += warp_lanes)
-        row[p.d_k + p.d_v + c] = grad_position(i, c);
+      const auto put = [&](int column, const S& x) {
+        row[column] = slice.first > 0 ? row[column] + x : x;
+      };
+      for (int c = lane; c < p.d_k; c += warp_lanes) put(c, grad_k(i, c));
+      for (int c = lane; c < p.d_v; c += warp_lanes) put(p.d_k + c, grad_v(i, c));
+      for (int c = lane; c < p.bias.d; c += warp_lanes) put(p.d_k + p.d_v + c, grad_position(i, c));
     });
   }
 };

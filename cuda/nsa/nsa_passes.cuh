@@ -68,27 +68,53 @@ void fit_tiles(NsaVisitForward<T, S>& operation) {
   operation.records.parts = p.block_parts();
 }
 
-// Numbers that the records of visits take: for out and for grad q, not at once.
+// Bytes of the records of a query: for out, or for lse alone, and for grad q.
 template <class T, class S>
-int64_t record_size(const NsaProblem<T, S>& p) {
-  if (!keys_first(p.pattern)) return 0;
-  NsaVisitForward<T, S> attend{p, {}, nullptr, {}};
+int64_t forward_record_bytes(const NsaVisitForward<T, S>& visits, bool values_wanted) {
+  const auto& p = visits.problem;
+  const int64_t values = values_wanted ? p.d_v * int64_t(sizeof(S)) : 0;
+  return p.pattern.query_heads() * p.pattern.n_slots * visits.records.parts *
+         (values + int64_t(sizeof(SoftmaxSum<S>)));
+}
+template <class T, class S>
+int64_t forward_record_bytes(const NsaProblem<T, S>& p, bool values_wanted = true) {
+  NsaVisitForward<T, S> visits{p, {}, nullptr, {}};
+  fit_tiles(visits);
+  return forward_record_bytes(visits, values_wanted);
+}
+template <class T, class S>
+int64_t gradient_record_bytes(const NsaKeyGradient<T, S>& pull) {
+  const auto& p = pull.problem;
+  return p.pattern.query_heads() * p.pattern.n_slots * pull.parts() * p.d_k * int64_t(sizeof(S));
+}
+template <class T, class S>
+int64_t gradient_record_bytes(const NsaProblem<T, S>& p) {
   NsaKeyGradient<T, S> pull{p, {}, nullptr, {}, nullptr, nullptr};
-  fit_tiles(attend);
   fit_tiles(pull, INT64_MAX);
-  return p.n_visits() * std::max(attend.records.parts * p.d_v, pull.parts() * p.d_k);
+  return gradient_record_bytes(pull);
 }
 
-// Out and lse, with rows or keys first. `values` has room for the records of visits.
+// Room for the records of a slice: of all queries if that is little, in the form that takes the
+// problem unless its arrays are not aligned, and of one unit at least in any form.
+inline RecordSpace take_records(const Pattern& p, int64_t per_query, int64_t most_per_query,
+                                Workspace& workspace) {
+  if (!keys_first(p)) return {};
+  const int64_t all = std::min(per_query * p.queries.n_tokens, record_bytes);
+  const int64_t bytes = std::max(all, most_per_query * p.unit);
+  return {workspace.take<char>(bytes), bytes};
+}
+
+// Out and lse, with rows or keys first; `space` is for the records of visits.
 template <class T, class S>
 struct NsaForwardPass {
   NsaForward<T, S> attend;
   NsaVisitForward<T, S> visits;
+  RecordSpace space;
   RowFlags redo;  // from forms with sums in registers: rows whose values are not finite
 
-  NsaForwardPass(const NsaForward<T, S>& operation, const VisitorLists& lists, S* values,
-                 Workspace& workspace)
-      : attend(operation), visits{attend.problem, lists, attend.known_lse, {}} {
+  NsaForwardPass(const NsaForward<T, S>& operation, const VisitorLists& lists,
+                 const RecordSpace& space, Workspace& workspace)
+      : attend(operation), visits{attend.problem, lists, attend.known_lse, {}}, space(space) {
     const Pattern& p = operation.problem.pattern;
     if (fits_fragments(operation.problem)) {
       Pattern units = p;
@@ -101,11 +127,7 @@ struct NsaForwardPass {
       redo.found = workspace.take<int>(redo.size(units));
     }
     fit_query_tiles(attend);
-    if (!keys_first(p)) return;
-    fit_tiles(visits);
-    auto& records = visits.records;
-    records.sums = workspace.take<SoftmaxSum<S>>(visits.problem.n_visits() * records.parts);
-    if (attend.values_wanted()) records.values = values;
+    if (keys_first(p)) fit_tiles(visits);
   }
   void run(cudaStream_t stream) const {
     // lse alone is for dual numbers: in float32 it has the roundings of their products, which
@@ -119,11 +141,22 @@ struct NsaForwardPass {
       launch_operation(attend, attend.n_blocks(), stream);
       return;
     }
-    launch_operation(visits, visits.lists.n_chunks * visits.records.parts, stream);
     NsaForward<T, S> join = attend;
     join.problem = visits.problem;
-    launch_threads(p.pattern.rows() * warp_lanes, stream, nsa_join_visits<T, S>, join,
-                   visits.records);
+    const bool values_wanted = attend.values_wanted();
+    const int64_t per_query = forward_record_bytes(visits, values_wanted);
+    for_slices(p.pattern, space, per_query, [&](const Range& slice) {
+      NsaVisitForward<T, S> some = visits;
+      auto& records = some.records;
+      const int64_t rows = (slice.end - slice.first) * p.pattern.query_heads();
+      records.slice = slice;
+      records.sums = reinterpret_cast<SoftmaxSum<S>*>(space.memory);
+      if (values_wanted)
+        records.values =
+            reinterpret_cast<S*>(records.sums + rows * p.pattern.n_slots * records.parts);
+      launch_operation(some, some.lists.n_chunks * records.parts, stream);
+      launch_threads(rows * warp_lanes, stream, nsa_join_visits<T, S>, join, records);
+    });
   }
   // Run with sums in registers; false if that is not possible.
   bool run_on_fragments(cudaStream_t stream) const {
@@ -132,13 +165,10 @@ struct NsaForwardPass {
       if (!aligned_to<2 * sizeof(T)>(attend.out)) return false;
       forward_on_fragments(attend, redo.found, stream);
     } else {
-      // their records fit where those of the general form would
-      const auto& records = visits.records;
       if (!attend.out || attend.saved.delta || !aligned_to<16>(attend.out) ||
           !visits_fit<T>(p.d_k, p.d_v))
         return false;
-      forward_on_visits(attend, visits.lists, reinterpret_cast<VisitSum*>(records.sums),
-                        reinterpret_cast<T*>(records.values), redo, stream);
+      forward_on_visits(attend, visits.lists, space, redo, stream);
     }
     if (!attend.values_wanted()) return true;
     NsaForward<T, S> again = attend;
@@ -158,21 +188,23 @@ struct NsaGradientPass {
   S* positions_k = nullptr;  // gradients by head [keys, heads, d]
   FoldSpace<S> slopes;
   NsaFragmentSpace<T> fragments;
+  RecordSpace space;
 
-  // `values` has room for the records of visits; gates are summed over a row's heads, rows first
+  // `space` is for the records of visits; gates are summed over a row's heads, rows first
   NsaGradientPass(const NsaProblem<T, S>& problem, const T* g, const RowStatistics<const S>& known,
-                  const NsaGradients<T>& grad, const VisitorLists& lists, S* values,
+                  const NsaGradients<T>& grad, const VisitorLists& lists,
+                  const NsaFragmentSpace<T>& fragments, const RecordSpace& space,
                   Workspace& workspace)
       : queries{problem, g, known, grad.q, nullptr, nullptr},
         keys{problem, lists, g, known, nullptr, nullptr},
-        grad(grad) {
+        grad(grad),
+        fragments(fragments),
+        space(space) {
     const Pattern& p = problem.pattern;
     fit_query_tiles(queries);
     fit_tiles(keys, INT64_MAX);
     queries.grad_gate = workspace.take<S>(queries.problem.head_parts() * problem.n_gates());
     keys.sums = workspace.take<S>(keys.lists.n_chunks * p.block * keys.width());
-    if (fits_fragments(problem) && gradient_fits<T>(problem.d_k, problem.d_v))
-      fragments.take(p, problem.d_k, workspace);
     const int d = problem.bias.d;
     if (d) {
       queries.of_bias = workspace.take<S>(p.rows() * (d + 1));
@@ -181,7 +213,7 @@ struct NsaGradientPass {
     }
     if (!grad.positions_q && !grad.slope) queries.of_bias = nullptr;
     if (!grad.gate) queries.grad_gate = nullptr;
-    if (grad.q && !grad.gate && keys_first(p)) keys.grad_q = values;
+    if (grad.q && !grad.gate && keys_first(p)) keys.grad_q = reinterpret_cast<S*>(space.memory);
   }
 
   void run(cudaStream_t stream) const {
@@ -211,16 +243,25 @@ struct NsaGradientPass {
   }
   void pull_keys(cudaStream_t stream) const {
     const auto& p = keys.problem;
-    launch_operation(keys, keys.lists.n_chunks * keys.parts(), stream);
+    if (!keys.grad_q) launch_operation(keys, keys.lists.n_chunks * keys.parts(), stream);
+    else pull_slices(stream);
     join_keys(stream);
     const int64_t tokens = p.pattern.keys.n_tokens, heads = p.pattern.heads;
     const int d = p.bias.d;
     if (grad.positions_k)
       launch_threads(tokens * d, stream, nsa_join_positions<real<T>, S>, tokens, int(heads), d, d,
                      positions_k, grad.positions_k);
-    if (keys.grad_q)
-      launch_threads(p.pattern.rows() * warp_lanes, stream, nsa_join_query_gradients<T, S>, p,
-                     VisitRecords<S>{nullptr, keys.grad_q, keys.parts()}, grad.q);
+  }
+  void pull_slices(cudaStream_t stream) const {
+    const Pattern& p = keys.problem.pattern;
+    for_slices(p, space, gradient_record_bytes(keys), [&](const Range& slice) {
+      NsaKeyGradient<T, S> some = keys;
+      some.slice = slice;
+      launch_operation(some, keys.lists.n_chunks * keys.parts(), stream);
+      launch_threads((slice.end - slice.first) * p.query_heads() * warp_lanes, stream,
+                     nsa_join_query_gradients<T, S>, keys.problem,
+                     VisitRecords<S>{nullptr, keys.grad_q, keys.parts(), slice}, grad.q);
+    });
   }
   void join_keys(cudaStream_t stream) const {
     const auto& p = keys.problem;
@@ -284,10 +325,11 @@ struct SparseAttention {
     if (keys_first(sizes.pattern)) gnograd::make_lists(sizes.pattern, lists, stream);
   }
   // lse alone
-  NsaForwardPass<T, R> only_lse(const Inputs& in, R* lse, const VisitorLists& lists) {
+  NsaForwardPass<T, R> only_lse(const Inputs& in, R* lse, const VisitorLists& lists,
+                                const RecordSpace& space) {
     return {{problem<R>(in, {}, nullptr), nullptr, nullptr, nullptr, nullptr, lse, {}, {}},
             lists,
-            nullptr,
+            space,
             workspace};
   }
 
@@ -295,9 +337,12 @@ struct SparseAttention {
     if (!valid(in)) return GNOGRAD_CUDA_VALUE;
     const auto p = problem<R>(in, {}, nullptr);
     const VisitorLists lists = take_lists();
-    R* values = workspace.take<R>(record_size(p));
+    const int64_t any = forward_record_bytes(p);
+    const bool on_fragments = fits_fragments(p) && visits_fit<T>(p.d_k, p.d_v);
+    const int64_t usual = on_fragments ? fragment_record_bytes<T>(p.pattern, p.d_v) : any;
+    const RecordSpace space = take_records(p.pattern, usual, any, workspace);
     const NsaForwardPass<T, R> attend({p, nullptr, nullptr, nullptr, out, lse, {}, split}, lists,
-                                      values, workspace);
+                                      space, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     if (n_rows() == 0) return 0;
     make_lists(lists);
@@ -309,11 +354,12 @@ struct SparseAttention {
     if (!valid(in)) return GNOGRAD_CUDA_VALUE;
     const auto p = problem<D>(in, tangents, nullptr);
     const VisitorLists lists = take_lists();
-    D* values = workspace.take<D>(record_size(p));
+    const int64_t per_query = forward_record_bytes(p);  // more than those for lse
+    const RecordSpace space = take_records(p.pattern, per_query, per_query, workspace);
     R* lse = workspace.take<R>(n_rows());
-    const auto first = only_lse(in, lse, lists);
+    const auto first = only_lse(in, lse, lists, space);
     const NsaForwardPass<T, D> attend({p, lse, nullptr, nullptr, t_out, t_lse, {}, {}}, lists,
-                                      values, workspace);
+                                      space, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     if (n_rows() == 0) return 0;
     make_lists(lists);
@@ -330,11 +376,19 @@ struct SparseAttention {
     const bool saved = out && lse;
     const auto p = problem<R>(in, {}, g);
     const VisitorLists lists = gnograd::take_lists(p.pattern, workspace);
-    R* values = workspace.take<R>(record_size(p));
+    const int64_t any = std::max(forward_record_bytes(p), gradient_record_bytes(p));
+    NsaFragmentSpace<T> fragments;
+    RecordSpace space;
+    if (fits_fragments(p) && gradient_fits<T>(p.d_k, p.d_v)) {
+      fragments.take(p.pattern, p.d_k, any * p.pattern.unit, workspace);
+      space = {reinterpret_cast<char*>(fragments.records), fragments.bytes};
+    } else {
+      space = take_records(p.pattern, any, any, workspace);
+    }
     const NsaForwardPass<T, R> attend({p, nullptr, g, g_lse, nullptr, nullptr, known, {}}, lists,
-                                      values, workspace);
+                                      space, workspace);
     const NsaGradientPass<T, R> pull(p, g, {saved ? lse : known.lse, known.delta}, grad, lists,
-                                     values, workspace);
+                                     fragments, space, workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     gnograd::make_lists(p.pattern, lists, stream);
     if (saved)
@@ -352,11 +406,12 @@ struct SparseAttention {
     const RowStatistics<D> known{workspace.take<D>(n_rows()), workspace.take<D>(n_rows())};
     const auto p = problem<D>(in, tangents, g);
     const VisitorLists lists = gnograd::take_lists(p.pattern, workspace);
-    D* values = workspace.take<D>(record_size(p));
-    const auto first = only_lse(in, lse, lists);
+    const int64_t per_query = std::max(forward_record_bytes(p), gradient_record_bytes(p));
+    const RecordSpace space = take_records(p.pattern, per_query, per_query, workspace);
+    const auto first = only_lse(in, lse, lists, space);
     const NsaForwardPass<T, D> attend({p, lse, g, g_lse, nullptr, nullptr, known, {}}, lists,
-                                      values, workspace);
-    const NsaGradientPass<T, D> pull(p, g, {known.lse, known.delta}, grad, lists, values,
+                                      space, workspace);
+    const NsaGradientPass<T, D> pull(p, g, {known.lse, known.delta}, grad, lists, {}, space,
                                      workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     gnograd::make_lists(p.pattern, lists, stream);

@@ -420,6 +420,26 @@ __device__ inline VisitorChunk chunk_of(const Pattern& p, const VisitorLists& l,
   return c;
 }
 
+// Cut a chunk of a list of selections to the entries whose queries are in a slice of whole units;
+// they are in the order of queries.
+__device__ inline void cut(VisitorChunk& chunk, const Pattern& p, const VisitorLists& l,
+                           const Range& slice) {
+  const auto from = [&](int64_t query) {
+    int64_t low = chunk.first, high = chunk.first + chunk.n;
+    if (query <= 0) return low;
+    if (query >= p.queries.n_tokens) return high;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (p.unit_of(l.entries[middle] / p.n_slots).first < query) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  const int64_t first = from(slice.first), end = from(slice.end);
+  chunk.first = first;
+  chunk.n = end - first;
+}
+
 // Number of chunks of the list of a block that has keys.
 __device__ inline int64_t n_chunks_of(const Pattern& p, const VisitorLists& l, int64_t list) {
   if (p.selected) return (l.starts[list + 1] - l.starts[list] + l.chunk - 1) / l.chunk;

@@ -11,7 +11,8 @@
 // q) with maximum and sum; a second kernel joins the visits of a row in the order of its slots. A
 // visit moves q once, and writes and reads Dv + 3 numbers: 400 bytes in the example, 7 GB in all or
 // 1.4 ms, 40 times less. Multiplying float32 on tensor cores would have saved some ms of 60 only.
-// The records take n_slots times the memory of out, in the precision of the sums.
+// The records of all visits would take n_slots times the memory of out, in the precision of the
+// sums. So queries are handled in slices whose records take no more than record_bytes, 2 GiB.
 #pragma once
 #include "nsa_forward.cuh"
 
@@ -21,13 +22,44 @@ namespace gnograd {
 constexpr int64_t enough_rows = 16;
 inline bool keys_first(const Pattern& p) { return p.selected && p.unit * p.group < enough_rows; }
 
-// Records in which visits leave what they found: for every row, slot and part of a block.
+// Little on the host, so that small problems have several slices.
+constexpr int64_t record_bytes = slice_bytes > (1 << 20) ? int64_t(slice_bytes) * 16
+                                                         : int64_t(slice_bytes) / 4;
+
+// Records in which visits leave what they found: for every row of a slice of queries, slot and part
+// of a block.
 template <class S>
 struct VisitRecords {
   SoftmaxSum<S>* sums = nullptr;  // [rows, n_slots, parts]
   S* values = nullptr;            // [rows, n_slots, parts, features], or null: not wanted
   int parts = 1;
+  Range slice{0, INT64_MAX};
+
+  // Number of the first record of a visit.
+  __device__ int64_t of_visit(const Pattern& p, int64_t visit) const {
+    return (visit - slice.first * p.query_heads() * p.n_slots) * parts;
+  }
+  // A row by its number in the slice, or -1.
+  __device__ int64_t row(const Pattern& p, int64_t number) const {
+    const int64_t at = slice.first * p.query_heads() + number;
+    return at < min(slice.end, p.queries.n_tokens) * p.query_heads() ? at : -1;
+  }
 };
+
+// Memory for the records of a slice, of whichever form.
+struct RecordSpace {
+  char* memory = nullptr;
+  int64_t bytes = 0;
+};
+
+// body(slice) for slices of whole units of queries whose records fit, with so many bytes a query.
+template <class Body>
+void for_slices(const Pattern& p, const RecordSpace& space, int64_t per_query, Body body) {
+  const int64_t n = p.queries.n_tokens, fit = per_query > 0 ? space.bytes / per_query : n;
+  const int64_t each = std::max<int64_t>(1, fit / p.unit) * p.unit;
+  for (int64_t first = 0; first < n; first += each)
+    body(Range{first, std::min(first + each, n)});
+}
 
 // Block: a part of a chunk of a block's visitors, with up to 64 of its keys and values in shared
 // memory (shared_memory(), as in NsaForward); it goes over the chunk's rows in tiles. 2 (Dk + Dv)
@@ -57,9 +89,11 @@ struct NsaVisitForward {
         v(shared, p.keys, p.d_v);
     const SharedMatrix<S> x(shared, p.rows, p.keys);
     const int part = int(blockIdx.x % unsigned(records.parts));
-    const VisitorChunk chunk = chunk_of(p.pattern, lists, blockIdx.x / unsigned(records.parts));
+    VisitorChunk chunk = chunk_of(p.pattern, lists, blockIdx.x / unsigned(records.parts));
     const KeyTile keys = keys_of(p, chunk, part);
     if (keys.n <= 0 || chunk.n <= 0) return;
+    cut(chunk, p.pattern, lists, records.slice);
+    if (chunk.n <= 0) return;
 
     load_keys(p, k, p.k, p.d_k, keys.first, keys.n, chunk.head);
     const bool v_loaded =
@@ -100,20 +134,21 @@ struct NsaVisitForward {
   }
 
   __device__ int64_t record_of(const QueryRow<S>& row, int part) const {
-    return row.visit * records.parts + part;
+    return records.of_visit(problem.pattern, row.visit) + part;
   }
 };
 
 // body(record) for what the visits of a row have left, in the order of its slots.
 template <class T, class S, class Body>
-__device__ void for_records(const NsaProblem<T, S>& p, int parts, int64_t row, Body body) {
+__device__ void for_records(const NsaProblem<T, S>& p, const VisitRecords<S>& records, int64_t row,
+                            Body body) {
   const int64_t query = row / p.pattern.query_heads(), s = p.pattern.queries.of_token(query);
   const TokenPiece unit = p.pattern.unit_of(query / p.pattern.unit + s);
   const int head = int(row % p.pattern.query_heads() / p.pattern.group);
   for (BlockVisits visit(p.pattern, unit, head); visit.next();) {
     const int64_t n =
         min(p.pattern.keys.size(s) - visit.block * p.pattern.block, int64_t(p.pattern.block));
-    const int64_t first = (row * p.pattern.n_slots + visit.slot) * parts;
+    const int64_t first = records.of_visit(p.pattern, row * p.pattern.n_slots + visit.slot);
     for (int64_t part = 0; part * p.keys < n; ++part) body(first + part);
   }
 }
@@ -125,25 +160,25 @@ template <class T, class S>
 __global__ void __launch_bounds__(block_threads, 8)
     nsa_join_visits(NsaForward<T, S> attend, VisitRecords<S> records) {
   const auto& p = attend.problem;
-  const int64_t at = thread_number() / warp_lanes;
-  if (at >= p.pattern.rows()) return;
+  const int64_t at = records.row(p.pattern, thread_number() / warp_lanes);
+  if (at < 0) return;
   QueryRow<S> row{};
   row.at = at;
   if constexpr (ScalarTraits<S>::dual) row.lse = attend.known_lse[at];
   SoftmaxSum<S> all{0, -INFINITY, 1};
-  for_records(p, records.parts, at,
+  for_records(p, records, at,
               [&](int64_t i) { all.top = max(all.top, records.sums[i].top); });
   const auto factor = [&](int64_t i) {
     if constexpr (ScalarTraits<S>::dual) return real<T>(1);
     else return records.sums[i].top > -INFINITY ? exponential(records.sums[i].top - all.top) : S(0);
   };
-  for_records(p, records.parts, at,
+  for_records(p, records, at,
               [&](int64_t i) { all.total += factor(i) * records.sums[i].total; });
   attend.finish(
       all, row,
       [&](int c) {
         S sum = 0;
-        for_records(p, records.parts, at,
+        for_records(p, records, at,
                     [&](int64_t i) { sum += factor(i) * records.values[i * p.d_v + c]; });
         return sum;
       },
@@ -155,11 +190,11 @@ __global__ void __launch_bounds__(block_threads, 8)
 template <class T, class S>
 __global__ void __launch_bounds__(block_threads, 8)
     nsa_join_query_gradients(NsaProblem<T, S> p, VisitRecords<S> records, T* __restrict__ grad_q) {
-  const int64_t row = thread_number() / warp_lanes;
-  if (row >= p.pattern.rows()) return;
+  const int64_t row = records.row(p.pattern, thread_number() / warp_lanes);
+  if (row < 0) return;
   for (int c = int(threadIdx.x) % warp_lanes; c < p.d_k; c += warp_lanes) {
     S sum = 0;
-    for_records(p, records.parts, row, [&](int64_t i) { sum += records.values[i * p.d_k + c]; });
+    for_records(p, records, row, [&](int64_t i) { sum += records.values[i * p.d_k + c]; });
     grad_q[row * p.d_k + c] = T(result(p.scale * sum));
   }
 }

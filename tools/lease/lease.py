@@ -204,7 +204,7 @@ class Lease:
     def fronts(self, group: str, seconds: float) -> None:
         """Checks of a group; behind one that loses the device, a new process goes on."""
         until, first = self.clock() + seconds, 0
-        device = "cpu" if self.stand_in else "cuda"
+        device = "host" if self.stand_in else "cuda"
         options = ["--json", self.checks, "--device", device]
         while self.clock() < until - 1:
             ended = self.python(

@@ -14,7 +14,7 @@ import contextlib
 import ctypes
 import functools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from ctypes import byref, c_int64, c_void_p
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ from gnograd.notation.shapes import Shape
 __all__ = [
     "DEVICE", "SUFFIXES", "DeviceArray", "address", "assign", "contiguous", "describe",
     "device_of", "empty", "faults", "found", "is_contiguous", "last", "layouts", "lend", "prepare",
-    "room", "run", "to_device", "using",
+    "reference", "room", "run", "to_device", "using",
 ]  # fmt: skip
 
 DEVICE = "GPU"
@@ -266,19 +266,45 @@ class Prepared(NamedTuple):
         address : callable
             Address of what `empty` has made.
         """
-        kernels = library().faces[self.function]
-        head = self.head
-        if self.on_graph:
-            head = (_mirror(graph, self.device).reference, *head)
+        reference = _mirror(graph, self.device).reference if self.on_graph else None
         results = [None if like is None else empty(*like) for like in self.results]
         into = [0 if x is None else address(x) for x in results]
+        kept = []
+
+        def workspace(size: int) -> int:
+            kept.append(empty((size,), "uint8"))
+            return address(kept[0])
+
+        self.launch_into(reference, addresses, into, stream, workspace)
+        return results
+
+    def launch_into(
+        self,
+        graph: Any,
+        addresses: Iterable[int],
+        results: Iterable[int],
+        stream: int,
+        workspace: Callable[[int], int],
+    ) -> None:
+        """Launch the kernel in given memory.
+
+        Parameters
+        ----------
+        graph
+            From `reference`, if the kernel takes one.
+        addresses, results : iterable of int
+            Addresses of the arrays of the call.
+        stream : int
+        workspace : callable
+            Address of so many bytes, on that stream.
+        """
+        kernels = library().faces[self.function]
+        head = (graph, *self.head) if self.on_graph else self.head
         size = kernels.workspace_bytes(*head)
-        workspace = empty((size,), "uint8") if size else None
-        there = 0 if workspace is None else address(workspace)
-        status = kernels.launch(*head, *addresses, *self.absent, *into, there, size, stream)
+        there = workspace(size) if size else 0
+        status = kernels.launch(*head, *addresses, *self.absent, *results, there, size, stream)
         if status:
             library().check(status, self.operator)
-        return results
 
 
 def prepare(
@@ -447,6 +473,11 @@ def lend(graph: Any, arrays: GraphArrays | None = None) -> None:
     """Let kernels read a graph in its own arrays on a GPU, without a copy."""
     arrays = graph.arrays if arrays is None else arrays
     graph.mirrors[device_of(arrays.offsets)] = _mirrored(arrays)
+
+
+def reference(arrays: GraphArrays) -> Any:
+    """A graph in its own arrays on a GPU, as `Prepared.launch_into` takes it."""
+    return _mirrored(arrays).reference
 
 
 def _mirrored(arrays: GraphArrays) -> _Mirror:

@@ -179,7 +179,7 @@ class Task:
             out = spread(self.wrt, results)
             op.hvp(at.cotangents, inputs, at.tangents, wrt=wrt, out=out, **static)
 
-    def prepare(self, arrays: Sequence[Any], graph: Graph | None) -> cpu.Prepared | None:
+    def prepare(self, arrays: Sequence[Any], graph: Graph | None) -> Any:
         """Prepared call for buffers of these shapes; None where each call needs its own checks."""
         op: Any = self.op
         at = self.parts(arrays)
@@ -190,7 +190,7 @@ class Task:
         if graph is not None:
             static["graph"] = graph
         if self.face == "forward":
-            prepared: cpu.Prepared | None = op.prepare(inputs, static)
+            prepared: Any = op.prepare(inputs, static)
         elif self.face == "vjp" and len(at.saved) == len(self.signature(at.operands).saved):
             wrt = list(itertools.compress(op.inputs, self.wrt))
             prepared = op.prepare_vjp(at.cotangents, inputs, wrt, at.saved, static)
@@ -199,9 +199,13 @@ class Task:
         return prepared
 
     def repeat(
-        self, call: cpu.Prepared, operands: Sequence[xla.Buffer], results: Sequence[xla.Buffer]
+        self,
+        call: Any,
+        operands: Sequence[xla.Buffer],
+        results: Sequence[xla.Buffer],
+        run: Callable[[GraphArrays | None, list[int], list[int]], None],
     ) -> None:
-        """Make a prepared call on other buffers."""
+        """Make a prepared call on other buffers, by `run` with graph, arrays and results."""
         at = self.parts(operands)
         n = len(self.op.inputs)
         groups = {"inputs": at.operands[:n], "cotangents": at.cotangents, "saved": at.saved}
@@ -209,11 +213,7 @@ class Task:
         theirs = (result.address for result in results)
         into = [0 if like is None else next(theirs, 0) for like in call.results]
         graph = at.operands[n + len(self.op.arrays) :]
-        handle = _handle_of(GraphArrays(*graph)) if graph else 0
-        try:
-            call.run_into(handle, map(_address, arrays), into)
-        finally:
-            _core.gnograd_graph_free(handle)
+        run(GraphArrays(*graph) if graph else None, list(map(_address, arrays)), into)
 
 
 def _address(buffer: xla.Buffer | None) -> int:
@@ -284,7 +284,15 @@ def run_on_cpu(call: xla.Call) -> None:
     key = call.attribute, *((operand.shape, operand.dtype) for operand in call.operands)
     known = _known.get(key)
     if known is not None:
-        task.repeat(known, call.operands, call.results)
+
+        def into(graph: GraphArrays | None, addresses: list[int], results: list[int]) -> None:
+            handle = _handle_of(graph) if graph else 0
+            try:
+                known.run_into(handle, addresses, results)
+            finally:
+                _core.gnograd_graph_free(handle)
+
+        task.repeat(known, call.operands, call.results, into)
         return
     lent: list[Graph] = []
     operands, results = list(map(_host_array, call.operands)), list(map(_host_array, call.results))
@@ -301,7 +309,7 @@ def run_on_cpu(call: xla.Call) -> None:
 
 def run_on_cuda(call: xla.Call) -> None:
     """Run a call of XLA on its stream and in its memory."""
-    from gnograd.backends import cuda
+    from gnograd.backends import cuda, cuda_library
     from gnograd.backends.cuda_arrays import DeviceArray, Memory, item_size
 
     # memory that XLA owns and uses on this stream only: nothing to free or to wait for
@@ -319,15 +327,33 @@ def run_on_cuda(call: xla.Call) -> None:
             scratch.append((block, size))
         return DeviceArray(shape, dtype, theirs, block)
 
-    def lent(arrays: GraphArrays) -> Graph:
-        graph = remote(arrays)
-        cuda.lend(graph)
-        return graph
+    def workspace(size: int) -> int:
+        return empty((size,), "uint8")._address
 
-    operands, results = list(map(array, call.operands)), list(map(array, call.results))
+    def into(graph: GraphArrays | None, addresses: list[int], results: list[int]) -> None:
+        reference = graph and cuda.reference(GraphArrays(*(x and array(x) for x in graph)))
+        known.launch_into(reference, addresses, results, stream, workspace)
+
+    def lend_once(arrays: GraphArrays) -> Graph:
+        lent.append(remote(arrays))
+        cuda.lend(lent[0])
+        return lent[0]
+
+    task = Task.read(call.attribute)
+    lent: list[Graph] = []
+    device = cuda_library.library().integer("current_device")
+    key = device, call.attribute, *((operand.shape, operand.dtype) for operand in call.operands)
+    known = _known.get(key)
     try:
+        if known is not None:
+            task.repeat(known, call.operands, call.results, into)
+            return
+        operands, results = list(map(array, call.operands)), list(map(array, call.results))
         with cuda.using(stream, empty):
-            Task.read(call.attribute).run(cuda, operands, results, lent)
+            task.run(cuda, operands, results, lend_once)
+            prepared = task.prepare(operands, lent[0] if lent else None)
+        if prepared is not None:
+            _known.put(key, prepared)
     finally:
         for block, size in scratch:
             call.free(block, size)

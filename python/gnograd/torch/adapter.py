@@ -157,7 +157,9 @@ def _ways(op: Function[Any, Any]) -> tuple[Callable[..., Any], Callable[..., Any
         ordered = [static[name] for name in faces.plain]
         if "graph" in faces.plain:
             graph = static["graph"]
-            ordered[faces.plain.index("graph")] = [] if graph is None else list(arrays_of(graph))
+            device = next(x.device for x in inputs if x is not None)
+            arrays = [] if graph is None else list(arrays_of(graph, device))
+            ordered[faces.plain.index("graph")] = arrays
         operands = [*inputs, *[None] * len(op.arrays)]
         return spread(wrt, vjp(kept, wrt, ordered, cotangents, operands))
 

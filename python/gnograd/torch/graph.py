@@ -395,6 +395,8 @@ def arrays_of(graph: AnyGraph, device: torch.device | None = None) -> GraphArray
     """Arrays of a graph as tensors on a device."""
     if isinstance(graph, Graph):
         return graph.arrays if device is None else graph.to(device).arrays
+    if graph.is_remote:
+        return GraphArrays(*(_as_tensor(x, device) for x in graph.arrays))
     arrays = GraphArrays(*(None if x is None else torch.from_numpy(x) for x in graph.arrays))
     if device is None or device.type == "cpu":
         return arrays
@@ -404,6 +406,10 @@ def arrays_of(graph: AnyGraph, device: torch.device | None = None) -> GraphArray
     if known is None:
         known = graph.mirrors[device] = Graph(arrays).to(device)
     return known.arrays
+
+
+def _as_tensor(x: Any, device: torch.device | None) -> Any:
+    return x if x is None or isinstance(x, Tensor) else torch.as_tensor(x, device=device)
 
 
 def lend_tensors(arrays: GraphArrays) -> gnograd.graphs.graph.Graph:
