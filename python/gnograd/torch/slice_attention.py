@@ -126,6 +126,23 @@ class SliceAttention(nn.Module):
         """
         return self._through_slices(x, cu_seqlens, self._among_slices)
 
+    def total(self, pooled: Tensor) -> Tensor:
+        """Add what slices got from points elsewhere; here there are none.
+
+        A process that has some of the points of every cloud overrides this by the sum over the
+        processes, ``shared(comm, sum(comm, pooled))`` of `gnograd.distributed`.
+
+        Parameters
+        ----------
+        pooled : Tensor, (n_clouds slice_num, heads, dim_head + 1)
+            Weighted sums of features, and sums of weights.
+
+        Returns
+        -------
+        Tensor, in the shape of `pooled`
+        """
+        return pooled
+
     def _through_slices(
         self,
         x: Tensor,
@@ -166,6 +183,7 @@ class SliceAttention(nn.Module):
             pooled = functional.attention_pool(
                 logits_of, keys, content, bias, temperature, **logits
             )
+        pooled = self.total(pooled)
         tokens = attend(pooled[..., :-1] / (pooled[..., -1:] + self.eps), cu_s)
         if weights:
             items = zip(weights, tokens.split(self.slice_num), strict=True)
