@@ -90,7 +90,7 @@ class FLARE(nn.Module):
         ValueError
             A shape that does not fit.
         """
-        batch = items_of(x, self.dim)
+        batch = items_of(type(self).__name__, x, self.dim)
         points = self.in_project_x(x).reshape(-1, self.heads, self.dim_head)
         keys, values = self.self_k(points), self.self_v(points)
         latents = self.q_global[0].transpose(0, 1)
