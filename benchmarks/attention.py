@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Dense attention over points, beside PyTorch's: slices, few queries, few keys, many of both.
+"""Attention over points: dense beside PyTorch's, and selection beside the attention it feeds.
+
+Dense are slices, few queries, few keys, and many of both.
 
 A case is a forward pass or a training step (forward, and backward to all inputs) in float32. Values
 and gradients are compared before anything is timed; contestants take turns, so that what disturbs
@@ -10,8 +12,11 @@ PyTorch       Transolver's slice attention written plainly; torch's scaled_dot_p
 compiled      the same through torch.compile
 products      the products of the plain formula at the rate of a large sgemm (a bound, not a run)
 
-    python benchmarks/attention.py [--cases slices latents anchors dense] [--points 50000]
+    python benchmarks/attention.py [--cases slices latents anchors dense tree] [--points 50000]
                                    [--runs 5] [--threads 1] [--clock processor] [--json FILE]
+
+The tree has balls of 64 points that share a selection, and compressed tokens of 8; 16 balls are
+kept on every level, and 8 selected. `compared` selects among all balls, of up to 50,000 points.
 
 Needs PyTorch; compiling needs a C++ compiler.
 """
@@ -79,6 +84,24 @@ CASES = {
 }
 
 
+def tree(n: int) -> dict[str, Callable[[], object]]:
+    """Calls of selections and of the attention that they feed; values are not compared."""
+    q, k, v = torch.randn(3, n, HEADS, WIDTH)
+    step = {"block": 8, "stride": 8}
+    tokens = gt.compress(k, torch.full((8, HEADS), 1 / 8), **step)
+    balls = {"block_size": 64, "query_block": 64}
+    chosen = {"n_blocks": 8, "exclude_own": True, "n_keys": n, **step, **balls}
+    blocks = gt.select_blocks(q, tokens, keep=16, **chosen)
+    calls: dict[str, Callable[[], object]] = {
+        "gnograd": lambda: gt.select_blocks(q, tokens, keep=16, **chosen),
+        "attention": lambda: gt.selected_attention(q, k, v, block_index=blocks, **balls),
+    }
+    if n <= 50_000:
+        lse = gt.compressed_attention(q, tokens, tokens, **step)[1]
+        calls["compared"] = lambda: gt.select_blocks(q, tokens, lse, **chosen)
+    return calls
+
+
 def training(step: Step, inputs: tuple[torch.Tensor, ...], c: torch.Tensor) -> Callable:
     inputs = tuple(x.clone().requires_grad_() for x in inputs)
     return lambda: torch.autograd.grad(step(*inputs), inputs, c)
@@ -105,7 +128,8 @@ def sgemm_rate(seconds: Callable[[], float]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    every = [*CASES, "tree"]
+    parser.add_argument("--cases", nargs="+", choices=every, default=every)
     parser.add_argument("--points", type=int, default=50_000)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
@@ -118,6 +142,15 @@ def main() -> None:
     seconds = CLOCKS[given.clock]
     results = Results(given.json, share_of="sgemm")
     for name in given.cases:
+        if name == "tree":
+            middle = taken_in_turns(tree(given.points), given.runs, seconds)
+            print("tree, forward:", *(f"{who} {1e3 * t:.1f} ms" for who, t in middle.items()))
+            for who, t in middle.items():
+                results.add(
+                    name, "forward", who, threads=given.threads, seconds=t,
+                    ratio=t / middle["gnograd"],
+                )  # fmt: skip
+            continue
         inputs, steps, operations = CASES[name](given.points)
         steps["compiled"] = torch.compile(steps["PyTorch"])
         out = steps["PyTorch"](*inputs)
@@ -144,6 +177,19 @@ def main() -> None:
                     name, face, who, threads=given.threads, seconds=t,
                     ratio=t / middle["gnograd"], share=middle["products"] / t,
                 )  # fmt: skip
+
+
+def taken_in_turns(
+    calls: dict[str, Callable[[], object]], runs: int, seconds: Callable[[], float]
+) -> dict[str, float]:
+    """Median of the times of every call."""
+    times: dict[str, list[float]] = {who: [] for who in calls}
+    for _ in range(runs):
+        for who, call in calls.items():
+            start = seconds()
+            call()
+            times[who].append(seconds() - start)
+    return {who: sorted(t)[len(t) // 2] for who, t in times.items()}
 
 
 def check(calls: dict[str, Callable]) -> None:

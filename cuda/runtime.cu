@@ -170,6 +170,7 @@ const char* gnograd_cuda_error_string(int status) {
   switch (status) {
     case GNOGRAD_CUDA_WORKSPACE: return "the workspace is too small";
     case GNOGRAD_CUDA_VALUE: return "a size or code that means nothing";
+    case GNOGRAD_CUDA_UNSUPPORTED: return "this is computed on the CPU only";
     case GNOGRAD_CUDA_DEVICE:
     case cudaErrorNoKernelImageForDevice: return too_old();
     case cudaErrorInsufficientDriver: return old_driver();

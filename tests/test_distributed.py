@@ -31,6 +31,12 @@ def test_mpi(size):
     assert all_passed(mpiexec, size, *programs)
 
 
+@pytest.mark.parametrize("size", MOSTLY)
+def test_attention(size):
+    pytest.importorskip("torch")
+    assert all_passed(mpiexec, size, "check_attention.py")
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("size", SIZES)
 def test_mpi_torch(size):

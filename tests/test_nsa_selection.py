@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import gnograd as gg
 from faces import assert_all_close, convert, error, inner, like, rms
+from memory import needs_linux, temporary_bytes
 from reference import derivatives
 from reference import nsa as reference
 
@@ -240,9 +241,100 @@ def test_select_blocks_same_bits(change, dtype, threads, rng):
         assert_array_equal(other, results[0])
 
 
+DOWN = {
+    "plain": {},
+    "balls": {"query_block": 8, "exclude_own": True},
+    "ragged-balls": {"query_block": 7, "exclude_own": True, "n_keys": 53, "scale": 0.3},
+    "forced": {"first_blocks": 1, "local_blocks": 1, "query_block": 4, "n_blocks": 5},
+    "forced-only": {"first_blocks": 2, "local_blocks": 1, "query_block": 40},
+    "packed": SELECT["packed"],
+    "uneven": {"block": 5, "stride": 3, "block_size": 7},
+    "sparse": {"block": 2, "stride": 11, "block_size": 4},
+    "long": {"block": 30, "stride": 1, "block_size": 2},
+    "offset": {"q_offset": 9, "n_keys": 90, "exclude_own": True, "block_size": 4},
+    "nothing-compressed": {"block": 60},
+}
+every_way_down = pytest.mark.parametrize("change", DOWN.values(), ids=list(DOWN))
+
+
+@every_way_down
+@pytest.mark.parametrize("keep", [1, 2, 3])
+@pytest.mark.parametrize("with_lse", [True, False])
+def test_select_blocks_down_the_tree(change, keep, with_lse, rng):
+    for heads in (4, 2), (3, 3):
+        (q, k, lse), static = select_inputs({"block_size": 4, **change}, rng, heads=heads)
+        lse = lse if with_lse else None
+        actual = gg.select_blocks(q, k, lse, keep=keep, **static)
+        assert_array_equal(actual, reference.select_blocks(q, k, lse=lse, keep=keep, **static))
+
+
+@every_way_down
+def test_the_whole_tree_is_the_full_selection(change, rng):
+    (q, k, lse), static = select_inputs(change, rng)
+    expected = gg.select_blocks(q, k, lse, **static)
+    for keep in 40, 2**70:
+        assert_array_equal(gg.select_blocks(q, k, lse, keep=keep, **static), expected)
+        if not {"exclude_own", "local_blocks"} & static.keys():  # else not all are candidates
+            assert_array_equal(gg.select_blocks(q, k, keep=keep, **static), expected)
+
+
+def test_down_the_tree_over_many_panels(rng):
+    """More keys than a panel has, of more queries, and heads in several groups."""
+    change = {"block_size": 16, "query_block": 90, "n_blocks": 5}
+    (q, k, lse), static = select_inputs(change, rng, n_queries=1000, heads=(4, 2))
+    for given in lse, None:
+        actual = gg.select_blocks(q, k, given, keep=12, **static)
+        assert_array_equal(actual, reference.select_blocks(q, k, lse=given, keep=12, **static))
+
+
+def test_few_and_extreme_tokens_down_the_tree(rng):
+    static = {"block": 2, "stride": 2, "block_size": 2, "n_blocks": 2, "keep": 2}
+    for n in 0, 1, 2, 3, 17:
+        q = rng.normal(size=(n, 2, 4))
+        blocks = gg.select_blocks(q, rng.normal(size=(n // 2, 1, 4)), **static)
+        assert blocks.shape == (n, 1, 2)
+        assert_array_equal((blocks >= 0).sum(-1), min(-(-n // 2), 2))
+    q, k = rng.normal(size=(2, 64, 1, 4)).astype(np.float32)
+    k[40] = 1e30 * q[3]
+    blocks = gg.select_blocks(q, k, **{**static, "block": 1, "stride": 1})
+    assert blocks[3, 0, 0] == 20
+
+
+@every_way_down
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_down_the_tree_same_bits(change, dtype, threads, rng):
+    (q, k, _), static = select_inputs(
+        change, rng, dtype, n_queries=310 if "cu_q" not in change else 31
+    )
+    results = []
+    for n in (1, 2, 3, 3):
+        threads(n)
+        results.append(gg.select_blocks(q, k, keep=3, **static))
+    for other in results[1:]:
+        assert_array_equal(other, results[0])
+
+
+def down_a_large_tree():
+    gg.set_num_threads(1)
+    q, k = np.random.default_rng(0).normal(size=(2, 2**17, 1, 8)).astype(np.float32)
+    static = {"block": 1, "stride": 1, "block_size": 2, "n_blocks": 2, "query_block": 2}
+    gg.select_blocks(q[:64], k[:64], keep=4, **static)
+    return lambda: (gg.select_blocks(q, k, keep=4, **static),)
+
+
+@needs_linux
+def test_memory_down_the_tree():
+    """A mean and three integers for every two blocks, and little a thread: no array of pairs."""
+    keys = 4 * 8 * 2**17
+    assert temporary_bytes(down_a_large_tree) <= 2 * keys + 2**20
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
+        ({"keep": 0}, ValueError, "keep is 0, needs at least 1"),
+        ({"keep": 2, "causal": True}, NotImplementedError, "keep needs causal=False"),
+        ({"lse": None}, ValueError, "lse is missing, without which only keep selects"),
         ({"block_size": 0}, ValueError, "block_size is 0, needs at least 1"),
         ({"query_block": 0}, ValueError, "query_block is 0, needs at least 1"),
         ({"n_blocks": -1}, ValueError, "n_blocks is -1, needs at least 0"),

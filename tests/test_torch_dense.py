@@ -159,7 +159,7 @@ def physics_attention(layer, x, eps=1e-2, noise=None):
     split = (b, n, layer.heads, layer.dim_head)
     mid = layer.in_project_x(x).view(split)
     content = mid if layer.plus else layer.in_project_fx(x).view(split)
-    logits = layer.in_project_slice(mid)
+    logits = layer.in_project_slice(mid) + (0 if noise is None else noise)
     if layer.plus:
         temperature = (layer.temperature + layer.proj_temperature(mid)).clamp(min=0.01)
     else:
@@ -234,12 +234,58 @@ def test_gumbel_noise_is_that_of_the_generator():
     assert not torch.allclose(slices(plus=True, gumbel=True)(x), slices(plus=True)(x))
 
 
+def test_gumbel_noise_by_its_bits():
+    """Noise of a point, head and slice is a number of the seed's sequence."""
+    layer = slices(plus=True).train()
+    x = randn(1, 30, 6)
+    torch.manual_seed(3)
+    noisy = layer(x)
+    torch.manual_seed(3)
+    state = int(torch.randint(2**63 - 1, (1,)))
+    heads, n = layer.heads, layer.slice_num
+    draws = []
+    for _ in range(30 * heads * n):
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+        z = state
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+        draws.append(((z ^ z >> 31) >> 11) * 2.0**-53)
+    u = torch.tensor(draws).reshape(1, 30, heads, n)
+    noise = -torch.log(-torch.log(u + 1e-8) + 1e-8)
+    torch.testing.assert_close(noisy, physics_attention(layer, x, noise=noise))
+
+
+def test_gumbel_noise_in_tiles(monkeypatch):
+    """Tiles of points change nothing but rounding, up to second derivatives, in packed clouds."""
+    layer, x = slices(plus=True).train(), randn(31, 6).requires_grad_()
+
+    def derivatives():
+        torch.manual_seed(3)
+        out = layer(x, cu_seqlens=[0, 20, 20, 31])
+        parameters = [x, *(p for p in layer.parameters() if p.requires_grad)]
+        first = torch.autograd.grad(
+            out.square().sum(), parameters, create_graph=True, allow_unused=True
+        )
+        there = [g for g in first if g is not None]
+        second = torch.autograd.grad(
+            sum(g.square().sum() for g in there), parameters, allow_unused=True
+        )
+        return [out, *there, *(g for g in second if g is not None)]
+
+    whole = derivatives()
+    monkeypatch.setattr("gnograd.torch.slice_attention._TILE", 7 * layer.heads * layer.slice_num)
+    for a, b in zip(derivatives(), whole, strict=True):
+        torch.testing.assert_close(a, b)
+
+
 def test_slices_compile_and_refuse():
     layer = gt.SliceAttention(8, 2, 4, 6)
     x = torch.randn(2, 20, 8)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(x), layer(x))
-    with pytest.raises(ValueError, match=r"x has shape \(2, 7\), needs \(B, N, 8\) or \(N, 8\)"):
+    with pytest.raises(
+        ValueError, match=r"^SliceAttention: x has shape \(2, 7\), needs \(B, N, 8\) or \(N, 8\)"
+    ):
         layer(torch.randn(2, 7))
 
 
@@ -271,10 +317,17 @@ def test_packed_clouds_do_not_see_each_other(gumbel):
     torch.manual_seed(3)
     packed = layer(x, cu_seqlens=[0, 7, 7, 12])
     torch.manual_seed(3)
-    torch.testing.assert_close(packed, torch.cat([layer(x[:7]), layer(x[7:])]))
-    with pytest.raises(ValueError, match="needs to ascend from 0 to 12"):
+    torch.testing.assert_close(packed[:7], layer(x[:7]))
+    others = torch.cat([randn(7, 6), x[7:]])
+    torch.manual_seed(3)
+    torch.testing.assert_close(packed[7:], layer(others, cu_seqlens=[0, 7, 7, 12])[7:])
+    if not gumbel:  # noise goes by rows
+        torch.testing.assert_close(packed[7:], layer(x[7:]))
+    with pytest.raises(
+        ValueError, match=r"^SliceAttention: cu_seqlens is .* needs to ascend from 0 to 12"
+    ):
         layer(x, cu_seqlens=torch.tensor([0, 5]))
-    with pytest.raises(ValueError, match="cu_seqlens needs"):
+    with pytest.raises(ValueError, match=r"^SliceAttention: x has .* cu_seqlens needs"):
         layer(x[None], cu_seqlens=[0, 12])
 
 
@@ -347,9 +400,11 @@ def test_flare_and_gale_differentiate_twice():
 def test_flare_and_gale_refuse():
     with pytest.raises(ValueError, match=r"x has shape \(2, 7\), needs \(B, N, 6\) or \(N, 6\)"):
         gt.FLARE(6, 2, 4)(torch.ones(2, 7))
-    with pytest.raises(ValueError, match="state_mixing_mode is 'sum', needs 'weighted' or"):
+    with pytest.raises(ValueError, match=r"^GALE: state_mixing_mode is 'sum', needs 'weighted' or"):
         gale(state_mixing_mode="sum")
-    with pytest.raises(ValueError, match=r"context has shape \(2, 4, 7, 2\), needs \(2, 3, C, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"^GALE: context has shape \(2, 4, 7, 2\), needs \(2, 3, C, 2\)"
+    ):
         gale()(randn(2, 20, 6), randn(2, 4, 7, 2))
 
 
@@ -389,7 +444,9 @@ def test_block_loads_a_state_dict_of_transolver():
 
 
 def test_block_refuses():
-    with pytest.raises(ValueError, match="hidden_dim is 10, needs a multiple of 4 heads"):
+    with pytest.raises(
+        ValueError, match=r"^TransolverBlock: hidden_dim is 10, needs a multiple of 4 heads"
+    ):
         gt.TransolverBlock(4, 10)
     with pytest.raises(ValueError, match="act is 'swish', needs one of 'elu', 'gelu'"):
         gt.TransolverBlock(2, 10, act="swish")

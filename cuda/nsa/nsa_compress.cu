@@ -306,11 +306,12 @@ struct SelectBlocks {
   int causal;
   int64_t q_offset, query_block, first_blocks, local_blocks;
   int exclude_own;
+  int64_t keep;
 
   struct Inputs {
     const T* q;          // [n_queries, n_query_heads, d_k]
     const T* k;          // [n_compressed, n_heads, d_k]
-    const real<T>* lse;  // [n_queries, n_query_heads]
+    const real<T>* lse;  // [n_queries, n_query_heads]; null only where balls are kept
   };
   struct Outputs {
     int32_t* block_index;  // [ceil(n_queries / query_block), n_heads, n_slots]
@@ -323,6 +324,7 @@ struct SelectBlocks {
            !(local_blocks > 0 && exclude_own);
   }
   int forward(const Inputs& in, const Outputs& out, Call& call) const {
+    if (keep > 0) return GNOGRAD_CUDA_UNSUPPORTED;
     // beyond these bounds nothing changes, and below them nothing overflows
     const int64_t most = n_keys + 1, unit = std::min(query_block, std::max<int64_t>(n_queries, 1));
     const int64_t length = std::min(block, most), step = std::min(stride, most);
@@ -356,6 +358,7 @@ struct SelectBlocks {
       select.split_k = {call.workspace.template take<__half>(n_rows * 2 * select.depth()),
                         call.workspace.template take<SplitEnd>(n_rows)};
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    if (!in.lse) return GNOGRAD_CUDA_VALUE;
     to.find(stretches, call.stream);
     if constexpr (Select::parts == 2)
       launch_threads(n_rows * split_lanes, call.stream, nsa_split_rows, n_rows, int(d_k),

@@ -266,7 +266,7 @@ void test_select(const std::string& name, const Selection& s) {
                        int64_t(s.q_lengths.size()), static_cast<const int64_t*>(device_q.get()),
                        static_cast<const int64_t*>(device_k.get()), s.block, s.stride, s.block_size,
                        scale, int(s.causal), s.q_offset, s.query_block, s.first_blocks,
-                       s.local_blocks, int(s.exclude_own)),
+                       s.local_blocks, int(s.exclude_own), int64_t(0)),
             q_device.get(), k_device.get(), lse_device.get(), chosen.get());
   check(chosen.host() == want, std::string(Type<T>::name) + " select_blocks, " + name);
 }

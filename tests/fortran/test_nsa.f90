@@ -664,8 +664,8 @@ contains
       call compressed_attention_forward(cu_q, cu_c, block, stride, scale, causal, 1_int64, q, k, &
         & v, out, lse, error)
       if (.not. allocated(error)) call select_blocks_forward(int(n_keys, int64), cu_q, cu_k, &
-        & block, stride, block_size, scale, causal, 1_int64, 1_int64, 1_int64, 0_int64, .true., q, &
-        & k, lse, blocks, error)
+        & block, stride, block_size, scale, causal, 1_int64, 1_int64, 1_int64, 0_int64, .true., &
+        & merge(0_int64, 100_int64, causal), q, k, lse, blocks, error)
       if (allocated(error)) return
       do i = 1, n_queries
         do head = 1, n_heads
@@ -748,7 +748,8 @@ contains
       character(len=*), intent(in) :: message
 
       call select_blocks_forward(int(n_keys, int64), cu_q, cu_k, block, stride, block_size, scale, &
-        & .false., 0_int64, query_block, first_blocks, 0_int64, .false., q, k, lse, blocks, refused)
+        & .false., 0_int64, query_block, first_blocks, 0_int64, .false., 0_int64, q, k, lse, &
+        & blocks, refused)
       call check_refused(error, refused, message)
     end subroutine choose
 

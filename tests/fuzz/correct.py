@@ -49,7 +49,7 @@ ORACLES = {
     "compressed_attention": nsa.compressed_attention,
     "window_attention": lambda *x, **s: nsa.window_attention(*x, **s)[0],
     "compress": lambda *x, n_compressed, **s: nsa.compress(*x, **s),
-    "select_blocks": lambda q, k, lse, **s: nsa.select_blocks(q, k, **s),
+    "select_blocks": lambda q, k, lse, **s: nsa.select_blocks(q, k, lse=lse, **s),
 }
 SMOOTH = {"gelu", "silu", "tanh", "sin", "identity", "Linear", "Scalar", "Sigmoid", "Tanh"}
 

@@ -38,6 +38,7 @@ DOMAIN = {
     "n_blocks": (0, 1, 2, 3),
     "first_blocks": (0, 0, 1, 2),
     "local_blocks": (0, 0, 1, 2),
+    "keep": (None, None, 1, 2, 5, 40),
     "n_spherical": (1, 2, 4),
     "n_radial": (1, 2, 3),
     "exponent": (1, 2, 5),
@@ -153,7 +154,8 @@ def make(trial, name, style="normal", forced=(), dense=False):
         types = trial.rng.integers(0, static["n_relations"], sizes["n_edges"], np.int32)
         static["edge_type"] = types
     if name == "select_blocks" and not ghost and inputs["q"].shape[1] * inputs["q"].shape[2]:
-        inputs["lse"] = log_sum_exp(inputs["q"], inputs["k"], static)
+        needed = static["keep"] is None or trial.chance(0.5)
+        inputs["lse"] = log_sum_exp(inputs["q"], inputs["k"], static) if needed else None
     call = Call(operator, tuple(inputs.values()), static, edges, ghost)
     if isinstance(operator, gg.Operator) and any(x is not None for x in call.inputs):
         call.tangents = tuple(None if x is None else numbers(trial, x.shape) for x in call.inputs)
@@ -213,6 +215,7 @@ def tokens(trial, operator, static, sizes, dense):
         static["n_keys"] = sizes["n_keys"] = sizes["Tk"]
         static["n_blocks"] += static["first_blocks"] + static["local_blocks"]
         static["exclude_own"] &= static["local_blocks"] == 0
+        static["causal"] &= static["keep"] is None
         sizes["Tc"] = int(compressed(static)[-1])
 
 

@@ -182,9 +182,17 @@ def compress(x, w, *, block, stride, cu=None):
 def select_blocks(
     q, k, *, block, stride, block_size, n_blocks, n_keys=None, scale=None, causal=False,
     q_offset=0, cu_q=None, cu_k=None, query_block=1, first_blocks=0, local_blocks=0,
-    exclude_own=False,
+    exclude_own=False, keep=None, lse=None,
 ):  # fmt: skip
-    """Scores of all blocks, one selection at a time, then the best; lse comes from here."""
+    """Scores of all blocks, one selection at a time, then the best; lse comes from here.
+
+    With `keep`, down the tree; lse as it is given, or sums over the candidates of a level.
+    """
+    if keep is not None:
+        return select_blocks_down_the_tree(
+            q, k, lse, keep, n_keys or len(q), cu_q, cu_k, scale, query_block, n_blocks,
+            (block, stride, block_size, q_offset, first_blocks, local_blocks, exclude_own),
+        )  # fmt: skip
     n_heads, group = k.shape[1], q.shape[1] // k.shape[1]
     scale = 1 / np.sqrt(q.shape[2]) if scale is None else scale
     bounds_q, bounds_k = sequences(cu_q, len(q)), sequences(cu_k, n_keys or len(q))
@@ -223,4 +231,79 @@ def select_blocks(
                 best = [b for *_, b in sorted(order)][:n_blocks]
                 chosen[first // query_block, h, : len(best)] = best
         first_compressed += len(starts)
+    return chosen
+
+
+def select_blocks_down_the_tree(
+    q, k, lse, keep, n_keys, cu_q, cu_k, scale, query_block, n_blocks, static
+):
+    """Blocks by scores of tokens, each ball's from the tokens themselves."""
+    block, stride, block_size, q_offset, first_blocks, local_blocks, exclude_own = static
+    n_heads, group = k.shape[1], q.shape[1] // k.shape[1]
+    scale = 1 / np.sqrt(q.shape[2]) if scale is None else scale
+    chosen = np.full((-(-len(q) // query_block), n_heads, n_blocks), -1)
+    done = 0
+    for (q_first, q_end), (k_first, k_end) in zip(
+        sequences(cu_q, len(q)), sequences(cu_k, n_keys), strict=True
+    ):
+        starts = np.array(compressed_tokens(k_end - k_first, block, stride), int)
+        keys, n = k[done : done + len(starts)], -(-(k_end - k_first) // block_size)
+        done += len(starts)
+
+        def overlap(b, level, starts=starts):
+            low, high = b * 2**level * block_size, (b + 1) * 2**level * block_size
+            return np.clip(np.minimum(starts + block, high) - np.maximum(starts, low), 0, None)
+
+        for first in range(q_first, q_end, query_block):
+            queries = range(first, min(first + query_block, q_end))
+            at = [t - q_first + q_offset for t in queries]
+            own = range(at[0] // block_size, at[-1] // block_size + 1)
+            near = range(own[0] - local_blocks + 1, own[-1] + 1) if local_blocks else range(0)
+            always = [b for b in range(n) if b < first_blocks or b in near]
+            for h in range(n_heads):
+
+                def scores(balls, level, queries=queries, h=h, keys=keys, overlap=overlap):
+                    total = np.zeros(len(balls))
+                    for t in queries:
+                        for g in range(h * group, (h + 1) * group):
+                            logs = np.full(len(balls), -np.inf)
+                            for i, b in enumerate(balls):
+                                o = overlap(b, level)
+                                if not o.any():
+                                    continue
+                                if level:
+                                    x = scale * (q[t, g] @ (o @ keys[:, h])) / o.sum()
+                                    logs[i] = np.log(o.sum()) + x
+                                else:
+                                    x = (scale * keys[:, h] @ q[t, g])[o > 0]
+                                    logs[i] = x.max() + np.log(o[o > 0] @ np.exp(x - x.max()))
+                            if lse is not None:
+                                total += np.exp(logs - lse[t, g]) if lse[t, g] > -np.inf else 0
+                            elif np.isfinite(logs).any():
+                                e = np.exp(logs - logs.max())
+                                total += e / e.sum()
+                    return total
+
+                level = 0
+                while -(-n // 2**level) > keep:
+                    level += 1
+                balls = list(range(-(-n // 2**level)))
+                while True:
+                    hidden = [
+                        exclude_own
+                        and all(c in own for c in range(b << level, min((b + 1) << level, n)))
+                        for b in balls
+                    ]
+                    balls = [b for b, h_ in zip(balls, hidden, strict=True) if not h_]
+                    if level == 0:
+                        balls = [b for b in balls if b not in always]
+                    s = scores(balls, level)
+                    order = sorted(range(len(balls)), key=lambda i: (-s[i], balls[i]))
+                    if level == 0:
+                        best = (always + [balls[i] for i in order])[:n_blocks]
+                        chosen[first // query_block, h, : len(best)] = best
+                        break
+                    kept = sorted(balls[i] for i in order[:keep])
+                    level -= 1
+                    balls = [c for b in kept for c in (2 * b, 2 * b + 1) if c < -(-n // 2**level)]
     return chosen

@@ -26,7 +26,7 @@ from gnograd.distributed.roles import Role, agree_on_rows, role_of
 from gnograd.faces.call import kind_of
 from gnograd.faces.operator import Operator
 
-__all__ = ["halo", "in_parts", "mean", "norm", "sum", "sum_gradients"]
+__all__ = ["halo", "in_parts", "mean", "norm", "shared", "sum", "sum_gradients"]
 
 
 def halo(h_own: Array, *, graph: DistributedGraph) -> Array:
@@ -76,11 +76,21 @@ def _extended(comm: Communicator, reach: Part | EdgeHalo, own: Array) -> Array:
 
 def sum(comm: Communicator, local: Array) -> Array:
     """`gnograd.distributed.sum` on a tape."""
+    return _total(comm, "sum", local, False)
 
-    def apply(rows: NDArray[Any], back: bool) -> NDArray[Any]:
-        return rows if back else comm.total(rows)
 
-    comm.agree(f"sum of {local.dtype}{list(local.shape)}")
+def shared(comm: Communicator, array: Array) -> Array:
+    """`gnograd.distributed.shared` on a tape."""
+    return _total(comm, "shared", array, True)
+
+
+def _total(comm: Communicator, doing: str, local: Array, back: bool) -> Array:
+    """Sum over the processes, whose adjoint changes nothing; or the other way round."""
+
+    def apply(rows: NDArray[Any], transposed: bool) -> NDArray[Any]:
+        return rows if transposed != back else comm.total(rows)
+
+    comm.agree(f"{doing} of {local.dtype}{list(local.shape)}")
     return reshape(linear_map(reshape(local, (1, local.size)), 1, apply), local.shape)
 
 

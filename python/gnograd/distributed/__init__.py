@@ -8,7 +8,7 @@ from gnograd.distributed.halo import halo
 from gnograd.distributed.partition import partition
 from gnograd.distributed.plan import Plan
 from gnograd.distributed.redistribute import redistribute
-from gnograd.distributed.reductions import mean, norm, sum, sum_gradients
+from gnograd.distributed.reductions import mean, norm, shared, sum, sum_gradients
 
 __all__ = [
     "Communicator",
@@ -20,6 +20,7 @@ __all__ = [
     "norm",
     "partition",
     "redistribute",
+    "shared",
     "sum",
     "sum_gradients",
 ]

@@ -335,6 +335,10 @@ class DistributedGraph(FromPoints, Part):
         """
         return reductions.sum(self.comm, local)
 
+    def shared(self, array: Any) -> Any:
+        """Call `gnograd.distributed.shared` with the processes of this graph."""
+        return reductions.shared(self.comm, array)
+
     def mean(self, rows: Any) -> Any:
         """Mean over the rows (n, ...) of all processes, (...,); derivatives as for `sum`."""
         return reductions.mean(self.comm, rows)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gnograd.distributed.communicator import Communicator
 
-__all__ = ["front_of", "mean", "norm", "packed", "sum", "sum_gradients", "total_rows"]
+__all__ = ["front_of", "mean", "norm", "packed", "shared", "sum", "sum_gradients", "total_rows"]
 
 
 _FRONTS = {"torch": "gnograd.torch.distributed", "gnograd": "gnograd.autodiff.distributed"}
@@ -28,13 +28,53 @@ def front_of(value: Any) -> ModuleType | None:
 
 
 def sum(comm: Communicator, local: Any) -> Any:
-    """Sum over the processes of an array that each has, entry by entry."""
+    """Sum over the processes of an array that each has, entry by entry.
+
+    Differentiable for tensors and on a tape. The adjoint returns the cotangent unchanged, which is
+    right if all processes compute the same from the sum. If each computes with it for its own rows,
+    take ``shared(comm, sum(comm, local))``.
+    """
     front = front_of(local)
     if front is not None:
         return front.sum(comm, local)
     array = _agreed(comm, "sum", local)
     total = comm.total(array)
     return total if total.ndim else total[()]
+
+
+def shared(comm: Communicator, array: Any) -> Any:
+    """An array that all processes have alike, for what each computes for its own rows.
+
+    The value is that of `array`. The adjoint is the sum over the processes of their cotangents:
+    all of them call the backward pass, and a process' loss is its part of a sum.
+
+    Parameters
+    ----------
+    comm : Communicator
+    array : array, Tensor or gnograd.autodiff.Array
+        Array of one shape and, to mean something, of the same values on all processes.
+
+    Returns
+    -------
+    array, Tensor or gnograd.autodiff.Array
+
+    See Also
+    --------
+    sum_gradients : for parameters, once after the backward pass.
+
+    Examples
+    --------
+    The mean of all processes' rows is taken from the rows of each:
+
+    >>> import torch
+    >>> import gnograd as gg
+    >>> comm = gg.distributed.communicator()
+    >>> rows = torch.rand(5, 3, requires_grad=True)
+    >>> mean = gg.distributed.shared(comm, gg.distributed.mean(comm, rows))
+    >>> (rows - mean).square().sum().backward()
+    """
+    front = front_of(array)
+    return array if front is None else front.shared(comm, array)
 
 
 def mean(comm: Communicator, rows: Any) -> Any:

@@ -426,12 +426,12 @@ def _borders(cu: Array) -> NDArray[Any]:
 
 
 @function(
-    inputs={"q": "Tq Hq Dk", "k": "Tc Hk Dk", "lse": "real Tq Hq"},
+    inputs={"q": "Tq Hq Dk", "k": "Tc Hk Dk", "lse": "real Tq Hq or None"},
     outputs={"block_index": "int32 (Tq+query_block-1)//query_block Hk n_blocks"},
     arguments="Tq Tc Tk Hq Hk Dk n_blocks n_sequences cu_q cu_k block stride block_size scale "
-    "causal q_offset query_block first_blocks local_blocks exclude_own",
+    "causal q_offset query_block first_blocks local_blocks exclude_own keep",
     arrays=_SEQUENCES,
-    defaults_from_sizes={**_DEFAULTS, "Tk": "Tq"},
+    defaults_from_sizes={**_DEFAULTS, "Tk": "Tq", "keep": "0"},
     sizes=_tokens,
     limits={
         **_COMPRESSED,
@@ -442,12 +442,13 @@ def _borders(cu: Array) -> NDArray[Any]:
         "query_block": _WINDOW,
         "first_blocks": AT_LEAST_0,
         "local_blocks": AT_LEAST_0,
+        "keep": _WINDOW,
     },
 )
 def select_blocks(
     q: Array,
     k: Array,
-    lse: Array,
+    lse: Array | None = None,
     *,
     block: int,
     stride: int,
@@ -463,12 +464,21 @@ def select_blocks(
     first_blocks: int = 0,
     local_blocks: int = 0,
     exclude_own: bool = False,
+    keep: int | None = None,
 ) -> Array:
     """Choose the blocks that `selected_attention` shall see, by attention to compressed tokens.
 
     The score of a block is the attention that the compressed tokens get, each times the number of
     tokens that it shares with the block, summed over the heads that share a key/value head and
     over the queries that share a selection. Not differentiable.
+
+    With `keep`, blocks are the leaves of a binary tree, as those of points in the order of a ball
+    tree are: ball b of level l is the blocks from ``b * 2**l`` up to ``(b + 1) * 2**l``. From the
+    first level with at most `keep` balls downwards, the children of the balls that were kept are
+    scored, and the best `keep` of them are kept; the blocks are chosen from those at the end. The
+    key of a ball is the mean of the compressed keys, each as often as it shares tokens with the
+    ball, and its score is the attention that this key gets, times the number of these tokens. Where
+    a sequence has at most `keep` blocks, and with `lse`, this is the selection among all.
 
     Parameters
     ----------
@@ -477,9 +487,11 @@ def select_blocks(
     k : array, (Tc, Hk, Dk)
         Compressed keys, as `compress` makes them; those behind the last sequence's are not looked
         at.
-    lse : array, (Tq, Hq)
+    lse : array, (Tq, Hq), optional
         From `compressed_attention` of `q` and `k`, with the same `block`, `stride`, `scale`,
-        `causal` and `q_offset`.
+        `causal` and `q_offset`. With `keep` it may be left out, for it costs as much as the
+        selection among all blocks: the scores of a query and head are then divided by their sum
+        over the candidates of a level.
     block, stride : int
         Tokens behind a compressed key, and from one to the next.
     block_size : int
@@ -506,17 +518,25 @@ def select_blocks(
         selected.
     exclude_own : bool
         Never select the own block, nor another query's that shares the selection.
+    keep : int, optional
+        Balls that are kept at every level; all blocks are candidates when left out, or when there
+        are no more. On the CPU only, and not causal.
 
     Returns
     -------
     block_index : array of int32, (ceil(Tq / query_block), Hk, n_blocks)
         Blocks that are always selected, then by score, the lower number first among equals; -1
-        where no block is left.
+        where no block is left, with `keep` among the candidates: at least `keep` blocks, if there
+        are so many that may be selected.
 
     Notes
     -----
     Cost: ``2 Tq Hq Tc Dk`` operations and ``Tq Hq Tc`` exponentials. No array of queries times
     keys.
+
+    With `keep`, a query and head meet at most ``2 keep`` keys a level, and as many times
+    ``(block_size + block) / stride`` at the end, in place of all Tc. Temporary memory is then a
+    mean for every two blocks and key/value head, and these keys for every thread.
 
     Examples
     --------
@@ -532,4 +552,11 @@ def select_blocks(
     >>> blocks[[0, 63], 0, 0]
     array([0, 3], dtype=int32)
     >>> out = gg.selected_attention(q, k, v, block_index=blocks, block_size=16, causal=True)
+
+    Down the tree of balls of 4 points, without the attention of all queries to all keys:
+
+    >>> k_c = gg.compress(k, np.full((4, 2), 1 / 4), block=4, stride=4)
+    >>> gg.select_blocks(
+    ...     q, k_c, block=4, stride=4, block_size=4, n_blocks=2, query_block=4, keep=4).shape
+    (16, 2, 2)
     """

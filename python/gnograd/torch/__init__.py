@@ -36,6 +36,7 @@ from gnograd.torch.neuralop import (
     SinusoidalEmbedding,
 )
 from gnograd.torch.patching import patch_neuraloperator, patch_physicsnemo
+from gnograd.torch.point_attention import PointAttention
 from gnograd.torch.rgcn import RGCNConv
 from gnograd.torch.rotary_points import RotaryPoints
 from gnograd.torch.sage import SAGEConv
@@ -73,6 +74,7 @@ __all__ = [
     "MAGNOEncoder",
     "NativeSparseAttention",
     "NeighborSearch",
+    "PointAttention",
     "RGCNConv",
     "RotaryPoints",
     "SAGEConv",

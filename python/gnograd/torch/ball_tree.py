@@ -16,7 +16,7 @@ from gnograd.notation.static import exact_integers
 from gnograd.torch.batches import register_loop
 from gnograd.torch.sparse_branches import borders_of
 
-__all__ = ["CloudLayout", "ball_tree_order", "clouds_of"]
+__all__ = ["CloudLayout", "ball_tree_order", "clouds_of", "pieces_of"]
 
 
 def ball_tree_order(positions: Tensor, batch: Tensor | None = None) -> Tensor:
@@ -173,3 +173,33 @@ def clouds_of(cu: Tensor, n: int, ball: int, stretch: int, group: int) -> CloudL
         n_rows=n_rows,
         cu_rows=ending(rows, n_rows),
     )
+
+
+def pieces_of(cu: Tensor, n: int, length: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Pieces of clouds with borders cu (n_clouds + 1,), the last of each as long as it is.
+
+    As many as there may be, so that the host reads no tensor; those that are not needed are empty,
+    and belong to an additional last cloud.
+
+    Parameters
+    ----------
+    cu : Tensor of int64, (n_clouds + 1,)
+    n, length : int
+        Number of points, and of those in a piece.
+
+    Returns
+    -------
+    number : Tensor of int64, (n,)
+        Piece of every point.
+    sizes : Tensor of int64, (n // length + n_clouds,)
+        Points of every piece.
+    borders : Tensor of int64, (n_clouds + 2,)
+        Borders of the clouds among the pieces.
+    """
+    count = n // length + len(cu) - 1
+    borders = borders_of(torch.div(cu.diff() + length - 1, length, rounding_mode="floor"))
+    point = torch.arange(n, device=cu.device)
+    cloud = torch.bucketize(point, cu[1:], right=True).clamp(max=max(len(cu) - 2, 0))
+    number = borders[cloud] + torch.div(point - cu[cloud], length, rounding_mode="floor")
+    sizes = borders.new_zeros(count).index_add(0, number, torch.ones_like(number))
+    return number, sizes, torch.cat([borders, borders.new_full((1,), count)])

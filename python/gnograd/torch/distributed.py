@@ -22,7 +22,7 @@ from gnograd.distributed.halo import halo as exchange
 from gnograd.faces.operator import Function, Operator
 from gnograd.torch.adapter import Faces, autocast, check_tensors, functions, not_compiled
 
-__all__ = ["halo", "mean", "norm", "on_parts", "sum", "sum_gradients"]
+__all__ = ["halo", "mean", "norm", "on_parts", "shared", "sum", "sum_gradients"]
 
 # Its default arguments are the default group at the time of this import. Imported later, by
 # torch.optim for one, it keeps the group beyond destroy_process_group, whose threads may then abort
@@ -174,6 +174,13 @@ def halo(h_own: Tensor, *, graph: DistributedGraph) -> Tensor:
 def sum(comm: Communicator, local: Tensor) -> Tensor:
     """`gnograd.distributed.sum` of a tensor."""
     out: Tensor = _Total.apply(comm, False, local)
+    return out
+
+
+@not_compiled
+def shared(comm: Communicator, array: Tensor) -> Tensor:
+    """`gnograd.distributed.shared` of a tensor."""
+    out: Tensor = _Total.apply(comm, True, array)
     return out
 
 

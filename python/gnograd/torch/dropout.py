@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Factors of dropout on attention weights, as the kernels of ``gnograd.mha_gat`` draw them."""
+"""Random numbers by their place, and factors of dropout as ``gnograd.mha_gat`` draws them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["dropout_factors"]
+__all__ = ["dropout_factors", "split_mix"]
 
 
 def dropout_factors(seed: Tensor, n_edges: int, num_heads: int, dropout: float) -> Tensor:
@@ -36,14 +36,31 @@ def dropout_factors(seed: Tensor, n_edges: int, num_heads: int, dropout: float) 
             [2., 0.],
             [0., 2.]], dtype=torch.float64)
     """
-    numbers = torch.arange(1, n_edges * num_heads + 1, device=seed.device)
+    kept = split_mix(seed, 0, n_edges * num_heads) >= math.ceil(math.ldexp(dropout, 53))
+    factor = 0.0 if dropout == 1 else 1 / (1 - dropout)
+    return kept.to(torch.float64).mul(factor).view(n_edges, num_heads)
+
+
+def split_mix(seed: Tensor, first: int, n: int) -> Tensor:
+    """First 53 bits of n numbers of the sequence that SplitMix64 makes of a seed.
+
+    Parameters
+    ----------
+    seed : Tensor of int64, (1,)
+    first, n : int
+        Place of the first number, from 0, and how many there are.
+
+    Returns
+    -------
+    Tensor of int64, (n,)
+        From 0 to ``2**53 - 1``.
+    """
+    numbers = torch.arange(first + 1, first + n + 1, device=seed.device)
     z = seed + numbers * _signed(0x9E3779B97F4A7C15)
     z = (z ^ _shifted(z, 30)) * _signed(0xBF58476D1CE4E5B9)
     z = (z ^ _shifted(z, 27)) * _signed(0x94D049BB133111EB)
     z = z ^ _shifted(z, 31)
-    kept = _shifted(z, 11) >= math.ceil(math.ldexp(dropout, 53))
-    factor = 0.0 if dropout == 1 else 1 / (1 - dropout)
-    return kept.to(torch.float64).mul(factor).view(n_edges, num_heads)
+    return _shifted(z, 11)
 
 
 def _signed(bits: int) -> int:

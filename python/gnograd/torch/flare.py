@@ -90,7 +90,7 @@ class FLARE(nn.Module):
         ValueError
             A shape that does not fit.
         """
-        batch = items_of(x, self.dim)
+        batch = items_of(type(self).__name__, x, self.dim)
         points = self.in_project_x(x).reshape(-1, self.heads, self.dim_head)
         keys, values = self.self_k(points), self.self_v(points)
         latents = self.q_global[0].transpose(0, 1)
@@ -98,9 +98,35 @@ class FLARE(nn.Module):
         cu_z = equal_borders(batch, len(latents), x.device)
         if batch != 1:
             latents = latents.repeat(batch, 1, 1)
-        encoded = functional.attention(
-            latents, keys, values, cu_q=cu_z, cu_k=cu_x, scale=self.scale
-        )
+        encoded = self.encode(latents, keys, values, cu_z, cu_x)
         out = functional.attention(keys, latents, encoded, cu_q=cu_x, cu_k=cu_z, scale=self.scale)
         out = self.out_linear(out.reshape(*x.shape[:-1], self.heads * self.dim_head))
         return self.out_dropout(out)
+
+    def encode(
+        self,
+        latents: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        cu_q: Tensor | None,
+        cu_k: Tensor | None,
+    ) -> Tensor:
+        """Attention of the latent tokens to these points, which are all that there are.
+
+        A process that has some of the points of every cloud overrides this by attention to the
+        points of all processes; the how-to on dense attention has it.
+
+        Parameters
+        ----------
+        latents : Tensor, (B n_global_queries, heads, dim_head)
+            Queries.
+        keys, values : Tensor, (B N, heads, dim_head)
+            Keys and values of the points.
+        cu_q, cu_k : Tensor of int64, (B + 1,), or None
+            Borders of the clouds among the queries and keys; None for one cloud.
+
+        Returns
+        -------
+        Tensor, in the shape of `latents`
+        """
+        return functional.attention(latents, keys, values, cu_q=cu_q, cu_k=cu_k, scale=self.scale)

@@ -84,7 +84,8 @@ class GALE(SliceAttention):
             self.concat_project = nn.Sequential(nn.Linear(2 * dim_head, dim_head), nn.GELU())
         else:
             raise ValueError(
-                f"state_mixing_mode is {state_mixing_mode!r}, needs 'weighted' or 'concat_project'"
+                f"GALE: state_mixing_mode is {state_mixing_mode!r}, needs 'weighted' or "
+                "'concat_project'"
             )
 
     def forward(  # type: ignore[override]  # clouds that are packed would need packed contexts
@@ -119,8 +120,8 @@ class GALE(SliceAttention):
         shape = (x.shape[0] if x.ndim == 3 else 1, self.heads, self.context_dim)
         if context.ndim != 4 or (*context.shape[:2], context.shape[3]) != shape:
             raise ValueError(
-                f"context has shape {tuple(context.shape)}, needs ({shape[0]}, {self.heads}, C, "
-                f"{self.context_dim})"
+                f"GALE: context has shape {tuple(context.shape)}, needs ({shape[0]}, "
+                f"{self.heads}, C, {self.context_dim})"
             )
         n = context.shape[2]
         rows = context.transpose(1, 2).flatten(0, 1)

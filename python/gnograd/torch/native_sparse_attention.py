@@ -22,6 +22,8 @@ from gnograd.torch.token_layout import (
 
 __all__ = ["KeyValueCache", "NativeSparseAttention"]
 
+_NAME = "NativeSparseAttention"
+
 Borders = Tensor | Sequence[int] | None
 Pair = tuple[Tensor, Tensor]
 Rotary = Callable[[Tensor, Tensor], Tensor]
@@ -182,18 +184,22 @@ class NativeSparseAttention(SparseBranches):
         if x.is_nested:
             return self._nested(x, context, cu_seqlens, key_padding_mask, q_offset)
         if context is not None and context.ndim != x.ndim:
-            raise ValueError(f"context has shape {tuple(context.shape)}, needs {x.ndim} axes as x")
+            raise ValueError(
+                f"{_NAME}: context has shape {tuple(context.shape)}, needs {x.ndim} axes as x"
+            )
         if x.ndim == 3:
             if cu_seqlens is not None or context_cu_seqlens is not None:
-                raise ValueError("cu_seqlens: a batch (batch, T, dim) is not packed")
+                raise ValueError(f"{_NAME}: cu_seqlens: a batch (batch, T, dim) is not packed")
             return self._batch(x, context, key_padding_mask, q_offset)
         if key_padding_mask is not None:
-            raise ValueError("key_padding_mask is for a batch (batch, T, dim)")
+            raise ValueError(f"{_NAME}: key_padding_mask is for a batch (batch, T, dim)")
         n_k = (x if context is None else context).shape[0]
         if cu_seqlens is None and context_cu_seqlens is None:
             layout = equal_items(1, x.shape[0], n_k, self.compression, x.device)
         elif cu_seqlens is None or (context is None) != (context_cu_seqlens is None):
-            raise ValueError("cu_seqlens and context_cu_seqlens: x and context are both packed")
+            raise ValueError(
+                f"{_NAME}: cu_seqlens and context_cu_seqlens: x and context are both packed"
+            )
         else:
             layout = self._packed(x, cu_seqlens, n_k, context_cu_seqlens)
         return self._attend(x, context, layout, q_offset)
@@ -224,11 +230,11 @@ class NativeSparseAttention(SparseBranches):
         """
         if not self.causal or self.query_block_size != 1:
             raise ValueError(
-                f"step needs causal=True and query_block_size=1, the layer has {self.causal} and "
-                f"{self.query_block_size}"
+                f"{_NAME}: step needs causal=True and query_block_size=1, the layer has "
+                f"{self.causal} and {self.query_block_size}"
             )
         if x.ndim != 3 or x.is_nested:
-            raise ValueError(f"step: x has shape {tuple(x.shape)}, needs (batch, t, dim)")
+            raise ValueError(f"{_NAME}: step: x has shape {tuple(x.shape)}, needs (batch, t, dim)")
         batch, t = x.shape[:2]
         flat = x.flatten(0, 1)
         q, keys, values = self.project(flat)
@@ -285,7 +291,9 @@ class NativeSparseAttention(SparseBranches):
     ) -> Tensor:
         """Attention of items of any lengths in a nested tensor."""
         if cu_seqlens is not None or key_padding_mask is not None:
-            raise ValueError("cu_seqlens and key_padding_mask: a nested tensor knows its lengths")
+            raise ValueError(
+                f"{_NAME}: cu_seqlens and key_padding_mask: a nested tensor knows its lengths"
+            )
         packed = _of_nested("x", x)
         others: dict[str, Any] = {}
         if context is not None:
@@ -303,11 +311,11 @@ class NativeSparseAttention(SparseBranches):
         keys = x if context is None else context
         n_k = keys.shape[1]
         if keys.shape[0] != batch:
-            raise ValueError(f"context has a batch of {keys.shape[0]}, x one of {batch}")
+            raise ValueError(f"{_NAME}: context has a batch of {keys.shape[0]}, x one of {batch}")
         if batch > 1 and n_q % self.query_block_size:
             raise ValueError(
-                f"x has items of {n_q} tokens, needs multiples of {self.query_block_size}, "
-                "the tokens that share a selection"
+                f"{_NAME}: x has items of {n_q} tokens, needs multiples of "
+                f"{self.query_block_size}, the tokens that share a selection"
             )
         if mask is None:
             layout = equal_items(batch, n_q, n_k, self.compression, x.device)
@@ -315,8 +323,8 @@ class NativeSparseAttention(SparseBranches):
             return self._attend(x.flatten(0, 1), of_keys, layout, q_offset).view_as(x)
         if mask.dtype != torch.bool or tuple(mask.shape) != (batch, n_k):
             raise ValueError(
-                f"key_padding_mask is of {mask.dtype} and shape {tuple(mask.shape)}, needs "
-                f"torch.bool and {(batch, n_k)}"
+                f"{_NAME}: key_padding_mask is of {mask.dtype} and shape {tuple(mask.shape)}, "
+                f"needs torch.bool and {(batch, n_k)}"
             )
         # valid tokens come first, in their order; the others are set to 0
         order = mask.to(torch.uint8).argsort(dim=1, stable=True)
@@ -334,11 +342,11 @@ class NativeSparseAttention(SparseBranches):
     @not_compiled
     def _packed(self, x: Tensor, cu_q: Borders, n_k: int, cu_k: Borders) -> TokenLayout:
         """Layout of sequences of any lengths."""
-        q = checked_borders(cu_q, x.shape[0], self.query_block_size)  # type: ignore[arg-type]
-        k = q if cu_k is None else checked_borders(cu_k, n_k, name="context_cu_seqlens")
+        q = checked_borders(cu_q, x.shape[0], f"{_NAME}: cu_seqlens", self.query_block_size)  # type: ignore[arg-type]
+        k = q if cu_k is None else checked_borders(cu_k, n_k, f"{_NAME}: context_cu_seqlens")
         if k.shape[0] != q.shape[0]:
             raise ValueError(
-                f"context_cu_seqlens has {k.shape[0] - 1} sequences, "
+                f"{_NAME}: context_cu_seqlens has {k.shape[0] - 1} sequences, "
                 f"needs {q.shape[0] - 1} as cu_seqlens"
             )
         return packed_items(q, k, self.compression, x.device)
@@ -447,8 +455,8 @@ def _of_nested(name: str, x: Any) -> Pair:
     """Tokens of all items of a nested tensor, and borders of the items."""
     if not x.is_nested or x.layout != torch.jagged or x.ndim != 3:
         raise ValueError(
-            f"{name} is no nested tensor (batch, lengths, dim) of the layout torch.jagged"
+            f"{_NAME}: {name} is no nested tensor (batch, lengths, dim) of the layout torch.jagged"
         )
     if x.lengths() is not None:
-        raise ValueError(f"{name} is a nested tensor with holes, needs none")
+        raise ValueError(f"{_NAME}: {name} is a nested tensor with holes, needs none")
     return x.values(), x.offsets()

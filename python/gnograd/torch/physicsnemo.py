@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """PhysicsNeMo's attention layers for points, with its arguments, on the operators of gnograd.
 
-`gnograd.torch.patch_physicsnemo` puts them into PhysicsNeMo's models.
+`gnograd.torch.patch_physicsnemo` puts them into PhysicsNeMo's models. There is no Transformer
+Engine here: ``use_te=True`` is a `NotImplementedError` of every layer.
 """
 
 from __future__ import annotations
@@ -25,12 +26,7 @@ class PhysicsAttentionIrregularMesh(SliceAttention):
     dim, heads, dim_head, dropout, slice_num, plus
         As for `SliceAttention`.
     use_te : bool
-        Must be False: there is no Transformer Engine here.
-
-    Raises
-    ------
-    NotImplementedError
-        `use_te` is True.
+        False.
 
     Examples
     --------
@@ -63,12 +59,7 @@ class FLARE(flare.FLARE):
     dim, heads, dim_head, dropout, n_global_queries
         As for `gnograd.torch.FLARE`.
     use_te : bool
-        Must be False: there is no Transformer Engine here.
-
-    Raises
-    ------
-    NotImplementedError
-        `use_te` is True.
+        False.
 
     Examples
     --------
@@ -99,14 +90,9 @@ class GALE(gale.GALE):
     dim, heads, dim_head, dropout, slice_num, plus, context_dim, state_mixing_mode
         As for `gnograd.torch.GALE`.
     use_te : bool
-        Must be False: there is no Transformer Engine here.
+        False.
     concrete_dropout : bool
         End with PhysicsNeMo's ``ConcreteDropout``.
-
-    Raises
-    ------
-    NotImplementedError
-        `use_te` is True.
 
     Examples
     --------

@@ -8,11 +8,16 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from gnograd.torch import functional
+from gnograd.torch.dropout import split_mix
 from gnograd.torch.sparse_branches import checked_borders
 
 __all__ = ["SliceAttention", "equal_borders", "items_of"]
+
+_TILE = 2**20
+"""Weights with noise that are there at a time."""
 
 
 class SliceAttention(nn.Module):
@@ -43,7 +48,7 @@ class SliceAttention(nn.Module):
         Limits of the temperature; None for Transolver's, which has none. Of no effect with `plus`.
     gumbel : bool, optional
         Add Gumbel noise to the logits. Left out: in training with `plus`. PhysicsNeMo draws it in
-        evaluation as well. With noise, weights are an array of points times slices.
+        evaluation as well.
 
     See Also
     --------
@@ -53,6 +58,12 @@ class SliceAttention(nn.Module):
     -----
     Loads the state dicts of PhysicsNeMo's ``PhysicsAttentionIrregularMesh`` (without Transformer
     Engine) and of Transolver's ``Physics_Attention_Irregular_Mesh``.
+
+    Noise is ``-log(-log(u + 1e-8) + 1e-8)``, where u is ``2**-53`` times the first 53 bits of
+    number ``(row * heads + head) * slice_num + slice`` of the sequence that SplitMix64 makes of a
+    seed, as for the dropout of `mha_gat`; a call takes its seed from PyTorch's generator of the
+    device. Weights with noise are made for some points at a time, and again in the backward pass:
+    there is no array of points times slices.
 
     References
     ----------
@@ -126,6 +137,23 @@ class SliceAttention(nn.Module):
         """
         return self._through_slices(x, cu_seqlens, self._among_slices)
 
+    def total(self, pooled: Tensor) -> Tensor:
+        """Add what slices got from points elsewhere; here there are none.
+
+        A process that has some of the points of every cloud overrides this by the sum over the
+        processes, ``shared(comm, sum(comm, pooled))`` of `gnograd.distributed`.
+
+        Parameters
+        ----------
+        pooled : Tensor, (n_clouds slice_num, heads, dim_head + 1)
+            Weighted sums of features, and sums of weights.
+
+        Returns
+        -------
+        Tensor, in the shape of `pooled`
+        """
+        return pooled
+
     def _through_slices(
         self,
         x: Tensor,
@@ -136,14 +164,17 @@ class SliceAttention(nn.Module):
 
         `attend` takes the tokens (B slices, heads, dim_head) and their borders, None for one item.
         """
-        batch = items_of(x, self.dim)
+        name = type(self).__name__
+        batch = items_of(name, x, self.dim)
         if cu_seqlens is None:
             sizes = [x.shape[-2]] * batch
             cu_x = equal_borders(batch, x.shape[-2], x.device)
         else:
             if x.ndim != 2:
-                raise ValueError(f"x has shape {tuple(x.shape)}, cu_seqlens needs (N, {self.dim})")
-            borders = checked_borders(cu_seqlens, len(x))
+                raise ValueError(
+                    f"{name}: x has shape {tuple(x.shape)}, cu_seqlens needs (N, {self.dim})"
+                )
+            borders = checked_borders(cu_seqlens, len(x), f"{name}: cu_seqlens")
             batch, sizes = len(borders) - 1, borders.diff().tolist()
             cu_x = None if batch == 1 else borders.to(x.device)
         logits_of = self._heads(self.in_project_x(x))
@@ -152,11 +183,9 @@ class SliceAttention(nn.Module):
         gumbel = self.plus and self.training if self.gumbel is None else self.gumbel
         temperature = self._temperature(logits_of)
         cu_s = equal_borders(batch, self.slice_num, x.device)
-        weights: tuple[Tensor, ...] = ()
         if gumbel:
-            weights = self._noisy_weights(logits_of, temperature).split(sizes)
-            items = zip(weights, content.split(sizes), strict=True)
-            pooled = torch.cat([torch.einsum("nhs,nhd->shd", w, c) for w, c in items])
+            noisy = _Noise(self, logits_of, temperature, sizes)
+            pooled = noisy.pool(content)
         else:
             keys = self.in_project_slice.weight[:, None].expand(-1, self.heads, -1)
             bias = self.in_project_slice.bias[:, None].expand(-1, self.heads)
@@ -166,10 +195,10 @@ class SliceAttention(nn.Module):
             pooled = functional.attention_pool(
                 logits_of, keys, content, bias, temperature, **logits
             )
+        pooled = self.total(pooled)
         tokens = attend(pooled[..., :-1] / (pooled[..., -1:] + self.eps), cu_s)
-        if weights:
-            items = zip(weights, tokens.split(self.slice_num), strict=True)
-            out = torch.cat([torch.einsum("nhs,shd->nhd", w, t) for w, t in items])
+        if gumbel:
+            out = noisy.spread(tokens)
         else:
             out = functional.attention(logits_of, keys, tokens, bias, temperature, **logits)
         out = self.out_linear(out.reshape(*x.shape[:-1], self.heads * self.dim_head))
@@ -193,15 +222,67 @@ class SliceAttention(nn.Module):
             temperature = temperature.clamp(*self.temperature_range)
         return temperature
 
-    def _noisy_weights(self, x: Tensor, temperature: Tensor) -> Tensor:
-        """Weights with Gumbel noise, (B N, heads, slices)."""
-        logits = self.in_project_slice(x)
-        noise = -torch.log(-torch.log(torch.rand_like(logits) + 1e-8) + 1e-8)
-        return torch.softmax((logits + noise) / temperature[..., None], dim=-1)
+
+class _Noise:
+    """Sums with weights whose logits have Gumbel noise, of some points at a time."""
+
+    def __init__(
+        self, layer: SliceAttention, x: Tensor, temperature: Tensor, sizes: Sequence[int]
+    ) -> None:
+        self.layer, self.x, self.temperature = layer, x, temperature
+        self.seed = torch.randint(2**63 - 1, (1,), device=x.device)
+        rows = max(_TILE // max(layer.heads * layer.slice_num, 1), 1)
+        self.tiles: list[list[slice]] = []
+        first = 0
+        for size in sizes:
+            ends = range(first, first + size, rows)
+            self.tiles.append([slice(a, min(a + rows, first + size)) for a in ends])
+            first += size
+
+    def pool(self, content: Tensor) -> Tensor:
+        """Sums of contents (B N, heads, D) over the points of every item, (B slices, heads, D)."""
+
+        def one(content: Tensor, *parts: Any) -> Tensor:
+            return torch.einsum("nhs,nhd->shd", self._weights(*parts), content)
+
+        none = content.new_zeros(self.layer.slice_num, *content.shape[1:])
+        items = [
+            sum((self._called(one, content[tile], tile) for tile in tiles), none)
+            for tiles in self.tiles
+        ]
+        return torch.cat(items)
+
+    def spread(self, tokens: Tensor) -> Tensor:
+        """Sums of tokens (B slices, heads, D) for every point, (B N, heads, D)."""
+
+        def one(tokens: Tensor, *parts: Any) -> Tensor:
+            return torch.einsum("nhs,shd->nhd", self._weights(*parts), tokens)
+
+        items = zip(self.tiles, tokens.split(self.layer.slice_num), strict=True)
+        rows = [self._called(one, mine, tile) for tiles, mine in items for tile in tiles]
+        return torch.cat(rows) if rows else tokens.new_zeros(0, *tokens.shape[1:])
+
+    def _called(self, one: Callable[..., Tensor], array: Tensor, tile: slice) -> Tensor:
+        """Call for a tile, whose weights are made again in the backward pass if there are more."""
+        heat = self.temperature[tile] if len(self.temperature) > 1 else self.temperature
+        parts = array, self.x[tile], heat, tile.start
+        if tile.stop - tile.start == len(self.x):
+            return one(*parts)
+        out: Tensor = checkpoint(one, *parts, use_reentrant=False, preserve_rng_state=False)
+        return out
+
+    def _weights(self, x: Tensor, temperature: Tensor, first: int) -> Tensor:
+        """Weights of some points, (n, heads, slices), the first of them by number."""
+        logits = self.layer.in_project_slice(x)
+        place = first * self.layer.heads * self.layer.slice_num
+        u = split_mix(self.seed, place, logits.numel()).to(torch.float64) * 2.0**-53
+        u = u.view_as(logits).to(torch.promote_types(logits.dtype, torch.float32))
+        noise = -torch.log(-torch.log(u + 1e-8) + 1e-8)
+        return torch.softmax((logits + noise) / temperature[..., None], dim=-1).to(x.dtype)
 
 
-def items_of(x: Tensor, dim: int) -> int:
-    """Items in the features of points, (B, N, dim) or (N, dim).
+def items_of(name: str, x: Tensor, dim: int) -> int:
+    """Items in the features of points, (B, N, dim) or (N, dim), for a layer of this name.
 
     Raises
     ------
@@ -209,7 +290,7 @@ def items_of(x: Tensor, dim: int) -> int:
         Another shape.
     """
     if x.ndim not in (2, 3) or x.shape[-1] != dim:
-        raise ValueError(f"x has shape {tuple(x.shape)}, needs (B, N, {dim}) or (N, {dim})")
+        raise ValueError(f"{name}: x has shape {tuple(x.shape)}, needs (B, N, {dim}) or (N, {dim})")
     return x.shape[0] if x.ndim == 3 else 1
 
 

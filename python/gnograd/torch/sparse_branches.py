@@ -18,11 +18,9 @@ from gnograd.torch.arrays import integers
 
 __all__ = ["SparseBranches", "borders_of", "checked_borders"]
 
-BRANCHES = 3  # compressed, selected, neighbourhood
-
 
 class SparseBranches(nn.Module):
-    """Projections, learned compression and gates."""
+    """Projections, learned compression and gates, of up to three branches."""
 
     def __init__(
         self,
@@ -30,25 +28,33 @@ class SparseBranches(nn.Module):
         num_heads: int,
         num_kv_heads: int | None,
         head_dim: int | None,
-        compress_block: int,
+        compress_block: int | None,
         bias: bool,
+        n_branches: int = 3,
     ) -> None:
         super().__init__()
+        name = type(self).__name__
         kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         if min(dim, num_heads, kv_heads) < 1 or num_heads % kv_heads:
             raise ValueError(
-                f"dim {dim} and heads {num_heads}, {kv_heads} must be positive, and num_heads a "
-                "multiple of num_kv_heads"
+                f"{name}: dim {dim} and heads {num_heads}, {kv_heads} must be positive, and "
+                "num_heads a multiple of num_kv_heads"
             )
         if head_dim is None and dim % num_heads:
-            raise ValueError(f"num_heads {num_heads} does not divide dim {dim}: give head_dim")
+            raise ValueError(
+                f"{name}: num_heads {num_heads} does not divide dim {dim}: give head_dim"
+            )
         self.dim, self.num_heads, self.num_kv_heads = dim, num_heads, kv_heads
         self.head_dim = dim // num_heads if head_dim is None else head_dim
         self.to_q = nn.Linear(dim, num_heads * self.head_dim, bias=bias)
         # every branch has keys and values of its own, as in the paper
-        self.to_kv = nn.Linear(dim, BRANCHES * 2 * kv_heads * self.head_dim, bias=bias)
-        self.to_gate = nn.Linear(dim, BRANCHES * num_heads)
+        self.n_branches = n_branches
+        self.to_kv = nn.Linear(dim, n_branches * 2 * kv_heads * self.head_dim, bias=bias)
+        if n_branches > 1:
+            self.to_gate = nn.Linear(dim, n_branches * num_heads)
         self.to_out = nn.Linear(num_heads * self.head_dim, dim, bias=bias)
+        if compress_block is None:
+            return
         self.compress_k = nn.Parameter(torch.full((compress_block, kv_heads), 1 / compress_block))
         self.compress_v = nn.Parameter(torch.full((compress_block, kv_heads), 1 / compress_block))
 
@@ -58,16 +64,24 @@ class SparseBranches(nn.Module):
         """Queries ``(T, heads, head_dim)`` of x; keys and values of the context by branches."""
         q = self.to_q(x).view(x.shape[0], self.num_heads, self.head_dim)
         context = x if context is None else context
+        return q, *self.keys_and_values(context)
+
+    def keys_and_values(self, context: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """Keys and values ``(T, kv_heads, head_dim)`` of the branches."""
         kv = self.to_kv(context)
-        kv = kv.view(context.shape[0], BRANCHES, 2, self.num_kv_heads, self.head_dim)
+        kv = kv.view(context.shape[0], self.n_branches, 2, self.num_kv_heads, self.head_dim)
         keys, values = kv.unbind(dim=2)
-        return q, list(keys.unbind(dim=1)), list(values.unbind(dim=1))
+        return list(keys.unbind(dim=1)), list(values.unbind(dim=1))
 
     def combine(self, x: Tensor, branches: list[Tensor]) -> Tensor:
         """Gated sum of the branches ``(T, heads, head_dim)``."""
-        gates = torch.sigmoid(self.to_gate(x)).view(x.shape[0], BRANCHES, self.num_heads, 1)
-        total = (gates * torch.stack(branches, dim=1)).sum(dim=1)
-        return self.to_out(total.reshape(x.shape[0], self.num_heads * self.head_dim))
+        gates = torch.sigmoid(self.to_gate(x)).view(x.shape[0], len(branches), self.num_heads, 1)
+        return self.merge_heads((gates * torch.stack(branches, dim=1)).sum(dim=1))
+
+    def merge_heads(self, out: Tensor) -> Tensor:
+        """Project heads ``(T, heads, head_dim)`` to the output."""
+        merged: Tensor = self.to_out(out.reshape(out.shape[0], self.num_heads * self.head_dim))
+        return merged
 
 
 def borders_of(sizes: Tensor) -> Tensor:
@@ -77,7 +91,7 @@ def borders_of(sizes: Tensor) -> Tensor:
 
 @not_compiled
 def checked_borders(
-    cu_seqlens: Tensor | Sequence[int], n: int, multiple: int = 1, name: str = "cu_seqlens"
+    cu_seqlens: Tensor | Sequence[int], n: int, name: str, multiple: int = 1
 ) -> Tensor:
     """Check borders (first item of every sequence, and the end) and copy them to the host."""
     cu = torch.as_tensor(cu_seqlens).cpu()

@@ -137,7 +137,10 @@ class TransolverBlock(nn.Module):
     ) -> None:
         super().__init__()
         if num_heads < 1 or hidden_dim % num_heads:
-            raise ValueError(f"hidden_dim is {hidden_dim}, needs a multiple of {num_heads} heads")
+            raise ValueError(
+                f"TransolverBlock: hidden_dim is {hidden_dim}, needs a multiple of {num_heads} "
+                "heads"
+            )
         self.last_layer = last_layer
         self.ln_1 = nn.LayerNorm(hidden_dim)
         self.Attn = SliceAttention(
