@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Training jobs through PyTorch: the same predictions and checkpoints as on the tape."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from gnograd.cli.darcy_data import DarcyData
 from gnograd.cli.darcy_graphs import DarcyGraphs
 from gnograd.cli.engine import Device, Engine, TapeEngine, make_engine
 from gnograd.cli.errors import DeviceError
+from gnograd.cli.job import Run
 from gnograd.cli.poisson import Lesson, PoissonConfig, PoissonModel
 from gnograd.cli.training import fit
 
@@ -36,15 +38,8 @@ def darcy(engine: Engine) -> DarcyModel:
 
 
 def train(model: DarcyModel, epochs: int, directory: Path) -> None:
-    fit(
-        model,
-        epochs=epochs,
-        peak_rate=1e-2,
-        seed=0,
-        directory=directory,
-        config={},
-        console=Console(quiet=True),
-    )
+    config = replace(CONFIG, epochs=epochs, learning_rate=1e-2)
+    fit(model, config, Run(directory, Console(quiet=True)))
 
 
 def parameters(model: DarcyModel) -> dict[str, np.ndarray]:

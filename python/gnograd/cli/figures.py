@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import ScalarFormatter
 
-from gnograd.cli.checkpoint import Epoch
 from gnograd.cli.files import atomic
+from gnograd.cli.log import Epoch
 
 Array = npt.NDArray[Any]
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
-from gnograd.cli.checkpoint import Epoch
+from gnograd.cli.log import Epoch
 
 __all__ = ["course", "errors_by_resolution", "errors_by_sample", "example"]
 
