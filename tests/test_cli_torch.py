@@ -37,8 +37,8 @@ def darcy(engine: Engine) -> DarcyModel:
     return DarcyModel(CONFIG, graphs, engine)
 
 
-def train(model: DarcyModel, epochs: int, directory: Path) -> None:
-    config = replace(CONFIG, epochs=epochs, learning_rate=1e-2)
+def train(model: DarcyModel, epochs: int, directory: Path, **more: float) -> None:
+    config = replace(CONFIG, epochs=epochs, learning_rate=1e-2, **more)
     fit(model, config, Run(directory, Console(quiet=True)))
 
 
@@ -68,17 +68,46 @@ def test_same_weights_give_the_same_predictions(tmp_path: Path) -> None:
         assert close(ours.predict(batch), theirs.predict(batch), 1e-5)
 
 
-def test_runs_continue_on_another_device(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [{}, {"weight_decay": 0.3, "clip": 0.05, "ema": 0.8}])
+def test_runs_continue_on_another_device(tmp_path: Path, more: dict[str, float]) -> None:
     for device in devices():
         runs = []
         for first, second in ((False, False), (False, True), (True, False)):
             directory = tmp_path / f"{device.value}-{first}-{second}"
             for torch, epochs in ((first, 2), (second, 4)):
                 model = darcy(make_engine(device if torch else Device.CPU, torch))
-                train(model, epochs, directory)
+                train(model, epochs, directory, **more)
             runs.append(parameters(model))
         for other in runs[1:]:
             assert all(close(runs[0][name], other[name], 1e-3) for name in other)
+
+
+def test_settings_of_the_optimiser_do_the_same_on_both_engines() -> None:
+    """Decay, clipping and average are those of PyTorch's own parts."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    start, slopes = rng.standard_normal((2, 5, 3)), rng.standard_normal((9, 1))
+    values = []
+    for engine in (TapeEngine("float64"), make_engine(torch=True, dtype="float64")):
+        parameter = engine.parameter(start[0])
+        adam = engine.adam([parameter], 0.1, 0.3, 0.5, 0.8)
+        for slope in slopes:
+            with engine.step():
+                adam.backward((parameter * parameter * engine.constant(slope * start[1])).sum())
+                adam.step()
+        values.append([engine.value(parameter), adam.state_dict()["average"][0]])
+    w = torch.tensor(start[0], requires_grad=True)
+    optimiser = torch.optim.AdamW([w], 0.1, weight_decay=0.3)
+    mean = w.detach().clone()
+    for slope in slopes:
+        optimiser.zero_grad()
+        (w * w * torch.tensor(slope * start[1])).sum().backward()
+        torch.nn.utils.clip_grad_norm_([w], 0.5)
+        optimiser.step()
+        mean.lerp_(w.detach(), 0.2)
+    for made in values:
+        for array, expected in zip(made, (w, mean), strict=True):
+            np.testing.assert_allclose(array, expected.detach(), rtol=0, atol=1e-13)
 
 
 def test_poisson_predicts_the_same() -> None:

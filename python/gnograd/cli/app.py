@@ -24,12 +24,11 @@ from gnograd.cli.config import (
     Preparation,
     Samples,
     Shared,
-    grouped,
     lessons,
-    one_of,
 )
 from gnograd.cli.engine import Engine, make_engine, need_torch
 from gnograd.cli.job import Run, console, job, training
+from gnograd.cli.options import grouped, one_of
 
 # Commands import their jobs when they run: SciPy, Matplotlib and PyTorch take seconds to import,
 # for which --help should not wait.

@@ -5,21 +5,18 @@
 No job is imported, so that ``--help`` need not load SciPy, Matplotlib or PyTorch.
 """
 
-import json
 import math
-from collections.abc import Callable
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass
 from enum import Enum
-from functools import partial, wraps
-from inspect import Parameter, Signature, signature
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Any
 
 import typer
 
+from gnograd.cli.options import from_file, one_of, option, plain
 from gnograd.data.grid import AXES, GRIDS, POINT
 from gnograd.data.roles import Roles
-from gnograd.notation.text import read_text
 
 MODELS = ("gno", "gino", "magno", "mgn", "bsa", "transolver")
 SIZES = ("small", "medium", "large")
@@ -89,104 +86,6 @@ def lessons(physics: bool) -> list[Lesson]:
     return list(Lesson) if physics else [Lesson.SOLUTIONS]
 
 
-# ---- from settings to options ----
-
-
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the parameters of a command that are classes of settings by their fields.
-
-    ``Annotated[Settings, {"name": value}]`` gives fields other defaults.
-    """
-    parameters: list[Parameter] = []
-    groups: dict[str, Any] = {}
-    for name, hint in get_type_hints(command, include_extras=True).items():
-        kind, *defaults = get_args(hint) or (hint,)
-        if not is_dataclass(kind):
-            if name != "return":
-                given = signature(command).parameters[name]
-                parameters.append(given.replace(annotation=hint, kind=Parameter.KEYWORD_ONLY))
-            continue
-        groups[name] = kind
-        known = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
-        known |= dict(*defaults)
-        parameters += [
-            Parameter(
-                f.name,
-                Parameter.KEYWORD_ONLY,
-                default=known.get(f.name, Parameter.empty),
-                annotation=Annotated[f.type, f.metadata["option"]],
-            )
-            for f in fields(kind)
-        ]
-
-    @wraps(command)
-    def call(**values: Any) -> None:
-        made = {
-            name: kind(**{f.name: values.pop(f.name) for f in fields(kind)})
-            for name, kind in groups.items()
-        }
-        command(**values, **made)
-
-    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {p.name: p.annotation for p in parameters}
-    return call
-
-
-def plain(config: Any) -> dict[str, Any]:
-    """Settings as JSON has them."""
-    found: dict[str, Any] = json.loads(json.dumps(asdict(config)))
-    return found
-
-
-def kept(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of a command as a file for ``--config`` has them."""
-    there = {
-        n: v for n, v in options.items() if n not in ("config", "fresh") and v not in (None, [])
-    }
-    found: dict[str, Any] = json.loads(json.dumps(there, default=str))
-    return found
-
-
-def _from_file(ctx: typer.Context, path: Path | None) -> Path | None:
-    """Take the settings of a file as defaults of the other options."""
-    if path is None:
-        return None
-    try:
-        found = json.loads(read_text(path))
-    except (OSError, ValueError, RecursionError) as error:
-        raise typer.BadParameter(f"{path} cannot be read, needs JSON") from error
-    if not isinstance(found, dict):
-        raise typer.BadParameter(f"{path} needs names of options with their values")
-    settings = {name.replace("-", "_"): value for name, value in found.items()}
-    known = {str(p.name): p for p in ctx.command.params if p.name not in ("config", "help")}
-    if odd := sorted(settings.keys() - known.keys()):
-        raise typer.BadParameter(f"{path} has '{odd[0]}', which is no option of this command")
-    for name, value in settings.items():
-        several = isinstance(value, list) and getattr(known[name], "multiple", False)
-        one = type(value) in (str, int, float, bool)
-        if not one and not (several and all(isinstance(item, str) for item in value)):
-            raise typer.BadParameter(f"{path}: '{name}' has a value that is not of an option")
-    ctx.default_map = {**(ctx.default_map or {}), **settings}
-    return path
-
-
-def option(default: Any, help: str, *names: str, **settings: Any) -> Any:
-    """Field with an option of its name, or, for flags, of other names."""
-    return field(default=default, metadata={"option": typer.Option(*names, help=help, **settings)})
-
-
-def one_of(*known: str) -> dict[str, Any]:
-    """Arguments of an option that takes one of some words."""
-
-    def check(option: typer.CallbackParam, value: str | None) -> str | None:
-        if value is not None and value not in known:
-            flag = option.opts[0] if option.opts[0].startswith("-") else option.opts[0].upper()
-            raise typer.BadParameter(f"needs one of {', '.join(known)}", param_hint=flag)
-        return value
-
-    return {"callback": check, "metavar": "|".join(known)}
-
-
 # ---- options of several commands ----
 
 Epochs = partial(
@@ -222,7 +121,7 @@ class Place:
         None,
         "JSON file of options by name, as config.json of a run; those given here win.",
         is_eager=True,
-        callback=_from_file,
+        callback=from_file,
         dir_okay=False,
     )
 

@@ -19,7 +19,7 @@ from rich.table import Table
 
 import gnograd as gg
 from gnograd.cli import darcy_data, figures
-from gnograd.cli.config import DarcyConfig, Parallel, plain
+from gnograd.cli.config import DarcyConfig, Parallel
 from gnograd.cli.darcy_data import DarcyData, DataError
 from gnograd.cli.darcy_graphs import EDGE_FEATURES, NODE_FEATURES, SYMMETRIES, Batch, DarcyGraphs
 from gnograd.cli.engine import Engine, Variable
@@ -27,6 +27,7 @@ from gnograd.cli.files import cache_directory, writing
 from gnograd.cli.job import Run
 from gnograd.cli.log import Epoch
 from gnograd.cli.network import Network
+from gnograd.cli.options import plain
 from gnograd.cli.processes import ALONE
 from gnograd.cli.random_streams import Stream, generator
 from gnograd.cli.training import TrainingProblem, fit, relative_error

@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.text import Text
 
 import gnograd as gg
-from gnograd.cli.config import Computing, Parallel, Place, kept
+from gnograd.cli.config import Computing, Parallel, Place
 from gnograd.cli.errors import JobError
 from gnograd.cli.files import BusyError, FileError, atomic, locked
+from gnograd.cli.options import kept
 from gnograd.cli.processes import ALONE, Processes, connected
 from gnograd.data.contents import DataError
 from gnograd.distributed.launchers import launched

@@ -17,10 +17,11 @@ from rich.table import Table
 
 import gnograd as gg
 from gnograd.cli.checkpoint import State
-from gnograd.cli.config import PointsConfig, Samples, plain
+from gnograd.cli.config import PointsConfig, Samples
 from gnograd.cli.files import atomic, writing
 from gnograd.cli.inspect import check_units, need_cells, need_inputs, summary, tell
 from gnograd.cli.job import Run
+from gnograd.cli.options import plain
 from gnograd.cli.point_batches import PointBatches
 from gnograd.cli.point_problem import PointProblem, error_of, errors_of
 from gnograd.cli.point_split import split

@@ -206,8 +206,9 @@ class Trainer:
         return {name: self.engine.value(x) for name, x in self.parameters.items()}
 
     def _average(self) -> dict[str, Array]:
-        average = self.optimiser.state_dict().get("average", [])
-        return dict(zip(self.parameters, average, strict=False))
+        if not self.optimiser.average:
+            return {}
+        return dict(zip(self.parameters, self.optimiser.state_dict()["average"], strict=True))
 
     def _assign(self, values: Mapping[str, Array]) -> None:
         for name, array in values.items():
