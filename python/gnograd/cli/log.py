@@ -3,6 +3,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from gnograd.cli.errors import JobError
 from gnograd.cli.files import atomic
 
-__all__ = ["HISTORY", "Epoch", "Log"]
+__all__ = ["HISTORY", "Epoch", "Log", "measured"]
 
 HISTORY = "history.csv"
 
@@ -28,6 +29,12 @@ class Epoch:
     """Error on held-out samples; NaN in epochs without a measurement."""
     seconds: float
     """Seconds since the training began, without interruptions."""
+
+
+def measured(history: Sequence[Epoch]) -> tuple[list[int], list[float]]:
+    """Epochs with a measurement, and the held-out errors there."""
+    rows = [row for row in history if math.isfinite(row.held_out)]
+    return [row.epoch for row in rows], [row.held_out for row in rows]
 
 
 class Log:

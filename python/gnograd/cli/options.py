@@ -7,7 +7,7 @@ from dataclasses import MISSING, asdict, field, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -40,12 +40,10 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """
     parameters: list[Parameter] = []
     groups: dict[str, Any] = {}
-    for name, hint in get_type_hints(command, include_extras=True).items():
-        kind, *defaults = get_args(hint) or (hint,)
+    for name, given in signature(command).parameters.items():
+        kind, *defaults = get_args(given.annotation) or (given.annotation,)
         if not is_dataclass(kind):
-            if name != "return":
-                given = signature(command).parameters[name]
-                parameters.append(given.replace(annotation=hint, kind=Parameter.KEYWORD_ONLY))
+            parameters.append(given.replace(kind=Parameter.KEYWORD_ONLY))
             continue
         groups[name] = kind
         known = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
@@ -82,7 +80,9 @@ def plain(config: Any) -> dict[str, Any]:
 def kept(options: dict[str, Any]) -> dict[str, Any]:
     """Options of a command as a file for ``--config`` has them."""
     there = {
-        n: v for n, v in options.items() if n not in ("config", "fresh") and v not in (None, [])
+        name: value
+        for name, value in options.items()
+        if name not in ("config", "fresh") and value not in (None, [], ())
     }
     found: dict[str, Any] = json.loads(json.dumps(there, default=str))
     return found
