@@ -136,8 +136,11 @@ def test_darcy_learns(tmp_path: Path) -> None:
     assert loss[-1] < 0.5 * loss[0]
 
 
-def test_green_leaves_what_it_promises(tmp_path: Path) -> None:
-    result = gnograd("train", "green", "--out", tmp_path, *GREEN)
+@pytest.mark.parametrize("more", [[], ["--double"], ["--torch", "--double"]])
+def test_green_leaves_what_it_promises(tmp_path: Path, more: list[str]) -> None:
+    if "--torch" in more:
+        pytest.importorskip("torch")
+    result = gnograd("train", "green", "--out", tmp_path, *GREEN, *more)
     assert result.exit_code == 0, result.output
     assert "relative L2 error of the learned kernel" in result.output
     assert {p.name for p in tmp_path.iterdir()} == {CHECKPOINT, CONFIG, HISTORY, "green.png"}
@@ -312,8 +315,6 @@ def test_every_job_has_the_settings_of_all(
     """Decay, clipping, average, schedule, more epochs and an early end, with equal bits."""
     if torch:
         pytest.importorskip("torch")
-        if job == "green":
-            pytest.skip("has one engine")
     more = ["--weight-decay=0.1", "--clip=0.5", "--ema=0.9", "--schedule=linear"]
     command = ["train", job, *options, *(["--torch"] if torch else [])]
     assert gnograd(*command, *more, "--out", tmp_path / "whole").exit_code == 0

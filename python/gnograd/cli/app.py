@@ -10,12 +10,12 @@ import gnograd as gg
 from gnograd.cli.config import (
     PROBLEMS,
     Arrays,
-    Computing,
     DarcyConfig,
     DataConfig,
     GreenConfig,
     HeldOut,
     OnDevice,
+    OnEngine,
     Parallel,
     Place,
     Places,
@@ -93,13 +93,13 @@ def train_green(
     ctx: typer.Context,
     config: GreenConfig,
     place: Annotated[Place, {"out": Path("runs/green")}],
-    computing: Computing,
+    computing: OnEngine,
 ) -> None:
     """Learn the Green's function of -u'' = f on (0, 1) from pairs of f and u."""
     from gnograd.cli import green
 
     with training(ctx, place, computing) as run:
-        green.train(config, run)
+        green.train(config, run, _engine(computing, config.batch, run))
 
 
 @train.command("poisson")
@@ -243,7 +243,7 @@ def report(
         console.print(f"report: {path}", markup=False, soft_wrap=True)
 
 
-def _engine(computing: Shared, batch: int, run: Run) -> Engine:
+def _engine(computing: OnEngine, batch: int, run: Run) -> Engine:
     """Engine for this process' part of the steps."""
     processes = run.processes
     if processes.parallel is Parallel.DATA and processes.size > batch:

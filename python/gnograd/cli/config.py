@@ -143,11 +143,17 @@ class OnDevice(Computing):
 
 
 @dataclass(frozen=True)
-class Shared(OnDevice):
-    """Computation through either engine, by several processes."""
+class OnEngine(OnDevice):
+    """Computation through either engine."""
 
     torch: bool = option(False, "Compute through PyTorch on the CPU too.", "--torch")
     double: bool = option(False, "Compute in float64.", "--double")
+
+
+@dataclass(frozen=True)
+class Shared(OnEngine):
+    """Computation by several processes."""
+
     parallel: Parallel = option(
         Parallel.DATA,
         "What processes share that mpiexec, srun or torchrun has started: the samples of "

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import gnograd as gg
 from gnograd.cli import figures
 from gnograd.cli.config import GreenConfig
-from gnograd.cli.engine import TapeEngine, Variable
+from gnograd.cli.engine import Engine, Variable
 from gnograd.cli.job import Run
 from gnograd.cli.random_streams import Stream, generator
 from gnograd.cli.training import TrainingProblem, fit, relative_error
@@ -38,7 +38,7 @@ def exact_kernel(x: Array, y: Array) -> Array:
     return kernel
 
 
-def train(config: GreenConfig, run: Run) -> float:
+def train(config: GreenConfig, run: Run, engine: Engine) -> float:
     """Learn the kernel, print its relative error, and draw it beside the exact one.
 
     Parameters
@@ -46,13 +46,15 @@ def train(config: GreenConfig, run: Run) -> float:
     config : GreenConfig
     run : Run
         The directory gets a picture, too.
+    engine : Engine
+        Engine of the computation.
 
     Returns
     -------
     float
         Relative L2 error of the kernel on the grid of midpoints.
     """
-    model = GreenModel(config)
+    model = GreenModel(config, engine)
     history = fit(model, config, run).history
     exact = exact_kernel(model.points[:, None], model.points)
     learned = model.kernel()
@@ -66,12 +68,11 @@ def train(config: GreenConfig, run: Run) -> float:
 class GreenModel(TrainingProblem):
     """One graph neural operator on the complete graph of the midpoints."""
 
-    def __init__(self, config: GreenConfig) -> None:
-        self.config = config
+    def __init__(self, config: GreenConfig, engine: Engine) -> None:
+        self.config, self.engine = config, engine
         n = config.nodes
         self.points = (np.arange(n) + 0.5) / n
         self.steps = STEPS
-        self.engine = TapeEngine()
         rng = generator(config.seed, Stream.PARAMETERS)
         scale = 1.0 / math.sqrt(config.hidden)
         self.parameters = {
@@ -136,7 +137,7 @@ class GreenModel(TrainingProblem):
         errors = []
         for _ in range(-(-TEST_FUNCTIONS // self.config.batch)):
             with self.engine.evaluation():
-                errors.append(float(self.loss(self.functions(rng))))
+                errors.append(self.engine.value(self.loss(self.functions(rng))).item())
         return float(np.mean(errors))
 
     def kernel(self) -> Array:
@@ -144,6 +145,6 @@ class GreenModel(TrainingProblem):
         n = self.config.nodes
         values = {name: self.engine.value(array) for name, array in self.parameters.items()}
         kappa = gg.gno_kernel(
-            self.pairs, values["U"], values["b_u"], values["V"], values["b_v"], activation="gelu"
+            self.pairs.astype(self.engine.dtype), *values.values(), activation="gelu"
         )
         return np.asarray(kappa, np.float64).reshape(n, n)
