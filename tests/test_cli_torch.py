@@ -110,6 +110,38 @@ def test_settings_of_the_optimiser_do_the_same_on_both_engines() -> None:
             np.testing.assert_allclose(array, expected.detach(), rtol=0, atol=1e-13)
 
 
+def test_a_step_that_overflows_in_half_precision_is_left_out() -> None:
+    """The optimiser continues after it with the same bits; one parameter has no gradient."""
+    torch = pytest.importorskip("torch")
+    from gnograd.cli.torch_engine import Adam
+
+    def adam() -> Adam:
+        parameters = [torch.ones(4, requires_grad=True), torch.ones(2, requires_grad=True)]
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=2)
+        return Adam(scaler, parameters, 0.1, 0.1, 1.0, 0.9)
+
+    def steps(adam: Adam, numbers: range) -> None:
+        for number in numbers:
+            factor = np.inf if number == 2 else 1.0
+            adam.backward(factor * (adam.parameters[0] ** 2).sum())
+            adam.step()
+
+    whole, first, second = adam(), adam(), adam()
+    steps(whole, range(6))
+    steps(first, range(3))
+    with torch.no_grad():
+        for parameter, value in zip(second.parameters, first.parameters, strict=True):
+            parameter.copy_(value)
+    second.load_state_dict(first.state_dict())
+    steps(second, range(3, 6))
+    assert whole.state_dict()["steps"] == second.state_dict()["steps"] == 5
+    assert whole.state_dict()["scale"] == second.state_dict()["scale"] != 1024
+    for a, b in zip(whole.parameters, second.parameters, strict=True):
+        assert torch.equal(a, b)
+    for a, b in zip(whole.average, second.average, strict=True):
+        assert torch.equal(a, b)
+
+
 def test_poisson_predicts_the_same() -> None:
     config = PoissonConfig(nodes=40, width=8, hidden=8, layers=2)
     case = poisson.solve(poisson_problem.draw(np.random.default_rng(0)))
