@@ -28,6 +28,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,16 @@ import numpy as np
 import torch
 from contest import peak_memory
 from results import Results, add_option
+from rich.console import Console
 
 import gnograd as gg
 from gnograd.cli.config import PointsConfig
-from gnograd.cli.point_batches import PointBatches
-from gnograd.cli.point_training import PointTraining, errors_of, rate, relative_errors
+from gnograd.cli.point_batches import Batch, PointBatches
+from gnograd.cli.point_problem import PointProblem, errors_of, relative_errors
 from gnograd.cli.problems import PROBLEMS
+from gnograd.cli.random_streams import Stream, generator
+from gnograd.cli.torch_engine import TorchEngine
+from gnograd.cli.training import Trainer, learning_rate
 from gnograd.data import PointData, Roles, read
 from gnograd.models import NAMES, SIZES, PointModel
 
@@ -151,14 +156,17 @@ class Cell:
         model = self.model(training_data)
         config = PointsConfig(batch=self.batch, learning_rate=self.learning_rate)
         tests = PointBatches(model, test)
-        training = PointTraining(model, config, PointBatches(model, training_data), tests)
+        batches = PointBatches(model, training_data)
+        problem = PointProblem(model, config, batches, tests, TorchEngine("cpu"))
+        problem.prepare(Console(quiet=True))
+        trainer = Trainer(problem, config)
         steps, taken = 0, 0.0
         start = time.process_time()
         said = 0
-        for batch in _forever(training):
-            lr = rate(config.schedule, config.learning_rate, min(taken / self.seconds, 1.0))
-            training.optimiser.param_groups[0]["lr"] = lr
-            loss = training.step(batch)
+        for batch in _forever(problem):
+            part = min(taken / self.seconds, 1.0)
+            trainer.optimiser.lr = learning_rate(config.learning_rate, part, config.schedule)
+            loss = trainer.step(batch)
             steps += 1
             taken = time.process_time() - start
             if self.seconds >= 300 and taken / self.seconds * 20 > said:
@@ -175,11 +183,9 @@ class Cell:
         }
 
 
-def _forever(training: PointTraining) -> Iterator[Any]:
-    epoch = 0
-    while True:
-        yield from training.batches(epoch)
-        epoch += 1
+def _forever(problem: PointProblem) -> Iterator[Batch]:
+    for epoch in count():
+        yield from problem.batches(generator(problem.config.seed, Stream.EPOCH, epoch))
 
 
 def run(cell: Cell) -> dict[str, float]:

@@ -21,9 +21,11 @@ import gnograd as gg
 from gnograd import cli
 from gnograd.cli import green
 from gnograd.cli.app import app
-from gnograd.cli.checkpoint import CHECKPOINT, HISTORY, CheckpointError, Epoch, State
+from gnograd.cli.checkpoint import CHECKPOINT, EARLIER, CheckpointError, State
 from gnograd.cli.darcy import MODEL, PICTURE, SAMPLE
 from gnograd.cli.files import atomic
+from gnograd.cli.job import CONFIG
+from gnograd.cli.log import HISTORY, Epoch, Log
 from gnograd.cli.training import learning_rate
 
 DARCY = [
@@ -43,8 +45,12 @@ def gnograd(*arguments: str | Path) -> Result:
 
 
 def state(directory: Path) -> dict[str, np.ndarray]:
-    with np.load(directory / CHECKPOINT) as file:
-        return {name: file[name] for name in file.files if name.startswith("state/")}
+    return gg.load_weights(directory / CHECKPOINT)
+
+
+def about(directory: Path) -> dict[str, object]:
+    """State without its arrays."""
+    return json.loads(gg.load_weights_metadata(directory / CHECKPOINT)["state"])
 
 
 def same_bits(a: Path, b: Path) -> bool:
@@ -110,7 +116,8 @@ def test_darcy_leaves_what_it_promises(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     for text in ("40 random points", "11 x 11 of 21 x 21", "all 21 x 21", "darcy.png"):
         assert text in result.output
-    assert {p.name for p in tmp_path.iterdir()} == {CHECKPOINT, HISTORY, PICTURE, MODEL, SAMPLE}
+    names = {CHECKPOINT, CONFIG, HISTORY, PICTURE, MODEL, SAMPLE}
+    assert {p.name for p in tmp_path.iterdir()} == names
     assert (tmp_path / "darcy.png").read_bytes().startswith(b"\x89PNG")
     with open(tmp_path / HISTORY, newline="") as stream:
         rows = list(csv.DictReader(stream))
@@ -129,11 +136,14 @@ def test_darcy_learns(tmp_path: Path) -> None:
     assert loss[-1] < 0.5 * loss[0]
 
 
-def test_green_leaves_what_it_promises(tmp_path: Path) -> None:
-    result = gnograd("train", "green", "--out", tmp_path, *GREEN)
+@pytest.mark.parametrize("more", [[], ["--double"], ["--torch", "--double"]])
+def test_green_leaves_what_it_promises(tmp_path: Path, more: list[str]) -> None:
+    if "--torch" in more:
+        pytest.importorskip("torch")
+    result = gnograd("train", "green", "--out", tmp_path, *GREEN, *more)
     assert result.exit_code == 0, result.output
     assert "relative L2 error of the learned kernel" in result.output
-    assert {p.name for p in tmp_path.iterdir()} == {CHECKPOINT, HISTORY, "green.png"}
+    assert {p.name for p in tmp_path.iterdir()} == {CHECKPOINT, CONFIG, HISTORY, "green.png"}
 
 
 def test_exact_kernel_solves_the_problem() -> None:
@@ -236,16 +246,112 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_state_survives_the_disk(tmp_path: Path) -> None:
-    arrays = {"a": np.float32([1.5, np.pi]), "steps": np.array(3)}
-    shapes = {name: array.shape for name, array in arrays.items()}
+    arrays = {"parameter/a": np.float32([1.5, np.pi]), "mean_square/a": np.float32([0, 1])}
     history = [Epoch(1, 0.1, 0.5, np.inf, 2.0)]
-    State(arrays, history).save(tmp_path, {"width": 3})
-    loaded = State.load(tmp_path, {"width": 3}, shapes)
-    assert loaded == State(loaded.arrays, history)
-    assert loaded.arrays["a"].tobytes() == arrays["a"].tobytes()
+    saved = State({"width": 3}, history, [(4, 0.1)], 1, np.inf, False, {"steps": 3}, arrays)
+    saved.save(tmp_path)
+    loaded = State.load(tmp_path, {"width": 3}, arrays, 3)
+    assert loaded is not None and loaded.arrays.keys() == arrays.keys()
+    assert all(loaded.arrays[name].tobytes() == a.tobytes() for name, a in arrays.items())
+    loaded.arrays = arrays
+    assert loaded == saved
     with pytest.raises(CheckpointError, match="depth is 1, was not set; width is 4, was 3"):
-        State.load(tmp_path, {"width": 4, "depth": 1}, shapes)
-    assert State.load(tmp_path / "elsewhere", {}, shapes) is None
+        State.load(tmp_path, {"width": 4, "depth": 1}, arrays, 3)
+    assert State.load(tmp_path / "elsewhere", {}, arrays, 3) is None
+
+
+@pytest.mark.parametrize("name", [EARLIER, CHECKPOINT])
+def test_run_of_an_earlier_version_is_refused(tmp_path: Path, name: str) -> None:
+    """A checkpoint that only its own version can continue, also of points."""
+    if name == EARLIER:
+        np.savez(tmp_path / name, config=np.array("{}"))
+    else:
+        gg.save_weights(tmp_path / name, {"x": np.ones(1)}, metadata={"state": "{}", "crc32": ""})
+    before = (tmp_path / name).read_bytes()
+    refused = gnograd("train", "green", "--out", tmp_path, *GREEN)
+    assert refused.exit_code == 1
+    line = refused.output.replace("\n", " ")
+    assert f"{name}: was made by another version of gnograd" in line and "--fresh" in line
+    assert (tmp_path / name).read_bytes() == before and not (tmp_path / HISTORY).exists()
+    assert gnograd("train", "green", "--out", tmp_path, *GREEN, "--fresh").exit_code == 0
+    assert "continuing after epoch 2" in gnograd("train", "green", "--out", tmp_path, *GREEN).output
+
+
+TRAININGS = [("green", GREEN), ("darcy", [*DARCY, "--epochs=2"])]
+
+
+@pytest.mark.parametrize(("job", "options"), TRAININGS)
+def test_options_of_a_run_make_another(tmp_path: Path, job: str, options: list[str]) -> None:
+    assert gnograd("train", job, "--out", tmp_path / "a", *options, "--seed=3").exit_code == 0
+    kept = json.loads((tmp_path / "a" / CONFIG).read_text())
+    assert kept["seed"] == 3 and kept["epochs"] == 2 and "fresh" not in kept
+    command = ("train", job, "--config", tmp_path / "a" / CONFIG, "--out", tmp_path / "b")
+    assert gnograd(*command).exit_code == 0
+    assert same_bits(tmp_path / "a", tmp_path / "b")
+    again = gnograd(*command, "--seed=4")
+    assert again.exit_code == 1 and "seed is 4, was 3" in again.output
+    (tmp_path / "c.json").write_text('{"widht": 3}')
+    refused = gnograd("train", job, "--config", tmp_path / "c.json")
+    assert refused.exit_code == 2 and "'widht', which is no option" in refused.output
+
+
+def test_options_are_kept_from_the_start_and_replaced_with_the_run(tmp_path: Path) -> None:
+    command = ("train", "green", "--out", tmp_path, *GREEN)
+    assert gnograd(*command, "--learning-rate=1e30").exit_code == 1  # in the first epoch
+    assert json.loads((tmp_path / CONFIG).read_text())["learning_rate"] == 1e30
+    assert gnograd(*command).exit_code == 0
+    before = (tmp_path / CONFIG).read_text()
+    assert gnograd(*command, "--fresh", "--learning-rate=1e30").exit_code == 1
+    assert (tmp_path / CONFIG).read_text() == before
+    assert gnograd(*command, "--fresh", "--seed=7").exit_code == 0
+    assert json.loads((tmp_path / CONFIG).read_text())["seed"] == 7
+
+
+@pytest.mark.parametrize("torch", [False, True])
+@pytest.mark.parametrize(("job", "options"), TRAININGS)
+def test_every_job_has_the_settings_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str, options: list[str], torch: bool
+) -> None:
+    """Decay, clipping, average, schedule, more epochs and an early end, with equal bits."""
+    if torch:
+        pytest.importorskip("torch")
+    more = ["--weight-decay=0.1", "--clip=0.5", "--ema=0.9", "--schedule=linear"]
+    command = ["train", job, *options, *(["--torch"] if torch else [])]
+    assert gnograd(*command, *more, "--out", tmp_path / "whole").exit_code == 0
+    assert gnograd(*command, "--out", tmp_path / "plain").exit_code == 0
+    whole, plain = state(tmp_path / "whole"), state(tmp_path / "plain")
+    assert {n.replace("parameter", "average") for n in plain if n[0] == "p"} <= whole.keys()
+    assert not same_bits(tmp_path / "whole", tmp_path / "plain")
+
+    write = Log.write
+
+    def stopped(self: Log, history: list[Epoch]) -> None:
+        write(self, history)
+        if len(history) == 1:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "write", stopped)
+        assert gnograd(*command, *more, "--out", tmp_path / "cut").exit_code == 130
+    assert (
+        "continuing after epoch 1 of 2"
+        in gnograd(*command, *more, "--out", tmp_path / "cut").output
+    )
+    assert same_bits(tmp_path / "whole", tmp_path / "cut")
+    longer = gnograd(*command, *more, "--epochs=4", "--out", tmp_path / "cut")
+    assert longer.exit_code == 0, longer.output
+    assert [end for end, _ in about(tmp_path / "cut")["cycles"]] == [2, 4]
+    rates = [row["learning_rate"] for row in about(tmp_path / "cut")["history"]]
+    assert rates[2] > rates[1]
+
+
+def test_early_end_of_a_job(tmp_path: Path) -> None:
+    command = ("train", "green", "--out", tmp_path, *GREEN, "--epochs=60", "--patience=2")
+    first = gnograd(*command, "--learning-rate=0")
+    assert "stopped: no better for 3 epochs" in first.output  # measured every third
+    done = len(about(tmp_path)["history"])
+    assert done < 60
+    assert f"ended after epoch {done}; more --epochs" in gnograd(*command).output
 
 
 @pytest.mark.exhaustive
@@ -273,8 +379,7 @@ def test_own_data_is_trained_on(tmp_path: Path) -> None:
     )
     assert result.exit_code == 0, result.output
     assert "never seen" not in result.output
-    with np.load(tmp_path / "run" / CHECKPOINT) as file:
-        assert json.loads(str(file["config"]))["grid"] == 21
+    assert about(tmp_path / "run")["settings"]["grid"] == 21
 
 
 def test_all_test_samples_are_tested_on_a_coarse_grid(tmp_path: Path) -> None:

@@ -22,12 +22,15 @@ pytest.importorskip("typer", reason="needs gnograd[cli]")
 
 from typer.testing import CliRunner, Result
 
+import gnograd as gg
 from gnograd import weights
-from gnograd.cli import checkpoint, darcy_data, files
+from gnograd.cli import darcy_data, files
 from gnograd.cli.app import app
-from gnograd.cli.checkpoint import CHECKPOINT, HISTORY, Epoch, write_history
+from gnograd.cli.checkpoint import CHECKPOINT, FORMAT, checksum
 from gnograd.cli.darcy_data import DataError
 from gnograd.cli.files import atomic
+from gnograd.cli.job import CONFIG
+from gnograd.cli.log import HISTORY, Epoch, Log
 
 GREEN = ["--nodes=8", "--modes=4", "--hidden=4", "--batch=2", "--epochs=2"]
 DARCY = [
@@ -158,9 +161,33 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory / CHECKPOINT
 
 
-@pytest.mark.parametrize("kind", SPOILED)
+def with_header(content: bytes, header: bytes, length: int | None = None) -> bytes:
+    """A safetensors file with another header, perhaps of another length than it says."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    length = len(header) if length is None else length
+    return length.to_bytes(8, "little") + header + content[end:]
+
+
+SPOILED_CHECKPOINTS: dict[str, Callable[[bytes, Path], bytes]] = {
+    **{kind: SPOILED[kind] for kind in ("empty", "truncated", "one array", "HDF5", "pickle")},
+    "PyTorch": SPOILED["PyTorch"],
+    "no header": lambda content, trap: with_header(content, b""),
+    "text": lambda content, trap: b"text" * 500,
+    "huge header": lambda content, trap: with_header(content, b"{}", 10**15),
+    "deep header": lambda content, trap: with_header(content, b"[" * 100000),
+    "list as a header": lambda content, trap: with_header(content, b"[]"),
+    "huge array": lambda content, trap: with_header(
+        content,
+        json.dumps(
+            {"parameter/U": {"dtype": "F32", "shape": [10**12], "data_offsets": [0, 4 * 10**12]}}
+        ).encode(),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SPOILED_CHECKPOINTS)
 def test_spoiled_checkpoint_is_refused(kind: str, trained: Path, tmp_path: Path) -> None:
-    spoiled = SPOILED[kind](trained.read_bytes(), tmp_path / "trap")
+    spoiled = SPOILED_CHECKPOINTS[kind](trained.read_bytes(), tmp_path / "trap")
     (tmp_path / CHECKPOINT).write_bytes(spoiled)
     result = gnograd("train", "green", "--out", tmp_path, *GREEN)
     refused(result, str(tmp_path / CHECKPOINT), "start anew with --fresh")
@@ -203,28 +230,40 @@ def test_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 # ---- checkpoints that say what cannot be ----
 
-Entries = dict[str, np.ndarray]
-WEIGHT, MOMENT, SQUARE = "state/parameter/U", "state/mean/U", "state/mean_square/U"
+About, Entries = dict[str, object], dict[str, np.ndarray]
+WEIGHT, MOMENT, SQUARE = "parameter/U", "mean/U", "mean_square/U"
+Change = Callable[[About, Entries], None]
 
 
-def put(name: str, value: Callable[[np.ndarray], object]) -> Callable[[Entries], None]:
-    def change(entries: Entries) -> None:
-        entries[name] = np.asarray(value(entries[name]))
+def put(name: str, value: Callable[[np.ndarray], object]) -> Change:
+    def change(about: About, entries: Entries) -> None:
+        entries[name] = np.ascontiguousarray(value(entries[name]))
 
     return change
 
 
-def longer_history(entries: Entries) -> None:
-    for name in list(entries):
-        if name.startswith("history/"):
-            entries[name] = np.repeat(entries[name][-1:], 8)
-    entries["history/epoch"] = np.arange(1, 9)
-    entries["state/steps"] = np.array(8 * 50)
+def say(name: str, value: object) -> Change:
+    def change(about: About, entries: Entries) -> None:
+        about[name] = value
+
+    return change
 
 
-def without(name: str) -> Callable[[Entries], None]:
-    def change(entries: Entries) -> None:
-        del entries[name]
+def say_of_epochs(name: str, value: object) -> Change:
+    def change(about: About, entries: Entries) -> None:
+        for row in about["history"]:
+            row[name] = value
+
+    return change
+
+
+def longer_history(about: About, entries: Entries) -> None:
+    about["history"] = [about["history"][-1] | {"epoch": k} for k in range(1, 9)]
+
+
+def without(name: str) -> Change:
+    def change(about: About, entries: Entries) -> None:
+        del (about if name in about else entries)[name]
 
     return change
 
@@ -236,45 +275,60 @@ def nan(array: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (put("config", lambda c: "[]"), "the settings"),
-        (put("config", lambda c: "7"), "the settings"),
-        (put("config", lambda c: "{"), "the settings"),
-        (put("config", lambda c: "[" * 100000), "the settings"),
-        (put("config", lambda c: np.ones(3)), "the settings"),
-        (put("config", lambda c: '{"x": "\\u001b[2J"}'), "x is not set, was ?[2J"),
-        (without("config"), "'config' is missing"),
-        (without("history/loss"), "'history/loss' is missing"),
-        (put("history/loss", lambda a: a[:-1]), "history/loss"),
-        (put("history/loss", lambda a: a[0]), "history/loss"),
-        (put("history/loss", nan), "'history/loss' is not finite"),
-        (put("history/epoch", lambda a: a + 5), "history/epoch"),
-        (put("history/epoch", lambda a: a.astype(complex)), "history/epoch"),
-        (put("history/epoch", lambda a: a[:0]), "history/epoch"),
-        (put("history/epoch", lambda a: 2), "history/epoch"),
-        (longer_history, "its history has 8 epochs, the run 2"),
+        (say("settings", []), "the settings"),
+        (say("settings", 7), "the settings"),
+        (say("settings", {"x": "\u001b[2J"}), "x is not set, was ?[2J"),
+        (without("settings"), "damaged"),
+        (without("history"), "damaged"),
+        (say("history", 3), "damaged"),
+        (say("history", []), "its history is not of the epochs 1, 2, .."),
+        (say("strange", 1), "damaged"),
+        (say("cycles", [[2]]), "damaged"),
+        (say("cycles", []), "its history has 2 epochs, which its other numbers are not for"),
+        (say("cycles", [[4, 1.0], [2, 1.0]]), "its history has 2 epochs"),
+        (say("best_epoch", 9), "its history has 2 epochs"),
+        (say("best_error", "x"), "damaged"),
+        (say("numbers", {}), "'steps' is 0, needs 100"),
+        (say("numbers", {"steps": -5}), "'steps' is -5, needs 100"),
+        (say("numbers", {"steps": [100]}), "damaged"),
+        (say_of_epochs("loss", float("nan")), "its history is not finite in epoch 1"),
+        (say_of_epochs("loss", "x"), "damaged"),
+        (say_of_epochs("epoch", 5), "its history is not of the epochs 1, 2, .."),
+        (say_of_epochs("strange", 5), "damaged"),
+        (longer_history, "its history has 8 epochs"),
         (without(WEIGHT), "parameter/U' is missing"),
         (without(MOMENT), "mean/U' is missing"),
         (put(WEIGHT, lambda a: a.T), "'parameter/U' is float32 of shape (4, 3)"),
-        (put(WEIGHT, lambda a: a + 0j), "'parameter/U' is complex64"),
+        (put(WEIGHT, lambda a: a.astype(np.int32)), "'parameter/U' is int32"),
         (put(WEIGHT, lambda a: a.astype(float)), "'parameter/U' is float64"),
         (put(WEIGHT, nan), "'parameter/U' is not finite"),
         (put(MOMENT, lambda a: a[:, :-1]), "'mean/U' is float32 of shape (3, 3)"),
         (put(MOMENT, nan), "'mean/U' is not finite"),
         (put(SQUARE, lambda a: -1.0 - a), "'mean_square' is negative"),
-        (put("state/steps", lambda s: -5), "'steps' is -5, needs 100"),
-        (put("state/steps", lambda s: s + 0.5), "'steps' is float64"),
-        (put("state/steps", lambda s: [s, s]), "'steps' is int64 of shape (2,)"),
     ],
 )
 def test_impossible_checkpoint_is_refused(
-    trained: Path, tmp_path: Path, change: Callable[[Entries], None], message: str
+    trained: Path, tmp_path: Path, change: Change, message: str
 ) -> None:
-    with np.load(trained) as file:
-        entries = dict(file)
-    change(entries)
-    np.savez(tmp_path / CHECKPOINT, **entries)
+    """The checksum is right."""
+    about = json.loads(gg.load_weights_metadata(trained)["state"])
+    entries = gg.load_weights(trained)
+    change(about, entries)
+    write_checkpoint(tmp_path, json.dumps(about), entries)
     result = gnograd("train", "green", "--out", tmp_path, *GREEN)
     refused(result, str(tmp_path / CHECKPOINT), message, "start anew with --fresh")
+
+
+@pytest.mark.parametrize("text", ["7", "{", "[" * 100000])
+def test_state_that_is_none_is_refused(trained: Path, tmp_path: Path, text: str) -> None:
+    write_checkpoint(tmp_path, text, gg.load_weights(trained))
+    result = gnograd("train", "green", "--out", tmp_path, *GREEN)
+    refused(result, str(tmp_path / CHECKPOINT), "damaged")
+
+
+def write_checkpoint(directory: Path, text: str, entries: Entries) -> None:
+    metadata = {"format": FORMAT, "state": text, "crc32": checksum(text, entries)}
+    gg.save_weights(directory / CHECKPOINT, entries, metadata=metadata)
 
 
 def test_every_cut_is_refused(trained: Path, tmp_path: Path) -> None:
@@ -319,26 +373,27 @@ def test_second_run_in_a_directory_is_refused(
     _, errors = running.communicate(timeout=300)
     assert (running.returncode, errors) == (130, b"")
     names = {p.name for p in (tmp_path / "run").iterdir()}
-    assert names == {CHECKPOINT, HISTORY}
+    assert names == {CHECKPOINT, CONFIG, HISTORY}
 
 
 def test_interrupt_waits_for_all_files_of_a_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(directory: Path, history: Sequence[Epoch]) -> None:
-        signal.raise_signal(signal.SIGINT)
-        write_history(directory, history)
+    write = Log.write
 
-    monkeypatch.setattr(checkpoint, "write_history", interrupted)
+    def interrupted(self: Log, history: Sequence[Epoch]) -> None:
+        signal.raise_signal(signal.SIGINT)
+        write(self, history)
+
+    monkeypatch.setattr(Log, "write", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.raises(KeyboardInterrupt):
-            checkpoint.State({}, [Epoch(1, 0.1, 2.0, 3.0, 4.0)]).save(tmp_path, {})
+        assert gnograd("train", "green", "--out", tmp_path, *GREEN).exit_code == 130
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
-    assert {p.name for p in tmp_path.iterdir()} == {CHECKPOINT, HISTORY}
-    assert (tmp_path / HISTORY).read_text().splitlines()[1:] == ["1,0.1,2.0,3.0,4.0"]
+    assert {p.name for p in tmp_path.iterdir()} == {CHECKPOINT, CONFIG, HISTORY}
+    assert [row[:2] for row in (tmp_path / HISTORY).read_text().splitlines()[1:]] == ["1,"]
 
 
 def test_killed_run_leaves_no_lock(tmp_path: Path, running: subprocess.Popen[bytes]) -> None:
@@ -357,13 +412,13 @@ def test_runs_of_one_job_share_its_directory(tmp_path: Path) -> None:
 
 
 def test_only_own_leftovers_are_removed(tmp_path: Path) -> None:
-    own = tmp_path / ".checkpoint.npz.0123456789abcdef.gnograd-part"
+    own = tmp_path / f".{CHECKPOINT}.0123456789abcdef.gnograd-part"
     others = [".my-download.part", ".checkpoint.npz.4651.part", ".x.gnograd-part", "y.part"]
     for name in (own.name, *others):
         (tmp_path / name).touch()
     assert gnograd("train", "green", "--out", tmp_path, *GREEN).exit_code == 0
     names = {p.name for p in tmp_path.iterdir()}
-    assert names == {CHECKPOINT, HISTORY, "green.png", *others}
+    assert names == {CHECKPOINT, CONFIG, HISTORY, "green.png", *others}
 
 
 def test_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,14 +452,14 @@ def test_directory_without_locks_is_worked_in(
 
     monkeypatch.setattr(files.fcntl, "flock", flock)
     assert gnograd("train", "green", "--out", tmp_path, *GREEN).exit_code == 0
-    assert {p.name for p in tmp_path.iterdir()} == {CHECKPOINT, HISTORY, "green.png"}
+    assert {p.name for p in tmp_path.iterdir()} == {CHECKPOINT, CONFIG, HISTORY, "green.png"}
 
 
 # ---- no room, no permission ----
 
 
 def short_files() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
 
 def test_full_disk_leaves_the_old_files(trained: Path, tmp_path: Path) -> None:
@@ -442,7 +497,9 @@ def test_cache_that_cannot_be_written_is_done_without(
     assert (tmp_path / "darcy.png").exists()
 
 
-def test_checkpoint_has_no_more_than_before(trained: Path) -> None:
-    with np.load(trained) as file:
-        assert json.loads(str(file["config"]))["nodes"] == 8
-        assert {name.partition("/")[0] for name in file.files} == {"config", "history", "state"}
+def test_checkpoint_has_what_it_needs_and_no_more(trained: Path) -> None:
+    metadata = gg.load_weights_metadata(trained)
+    assert metadata.keys() == {"format", "state", "crc32"}
+    assert json.loads(metadata["state"])["settings"]["nodes"] == 8
+    kinds = {name.partition("/")[0] for name in gg.load_weights(trained)}
+    assert kinds == {"parameter", "mean", "mean_square"}

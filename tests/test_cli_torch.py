@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Training jobs through PyTorch: the same predictions and checkpoints as on the tape."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from gnograd.cli.darcy_data import DarcyData
 from gnograd.cli.darcy_graphs import DarcyGraphs
 from gnograd.cli.engine import Device, Engine, TapeEngine, make_engine
 from gnograd.cli.errors import DeviceError
+from gnograd.cli.job import Run
 from gnograd.cli.poisson import Lesson, PoissonConfig, PoissonModel
 from gnograd.cli.training import fit
 
@@ -35,16 +37,9 @@ def darcy(engine: Engine) -> DarcyModel:
     return DarcyModel(CONFIG, graphs, engine)
 
 
-def train(model: DarcyModel, epochs: int, directory: Path) -> None:
-    fit(
-        model,
-        epochs=epochs,
-        peak_rate=1e-2,
-        seed=0,
-        directory=directory,
-        config={},
-        console=Console(quiet=True),
-    )
+def train(model: DarcyModel, epochs: int, directory: Path, **more: float) -> None:
+    config = replace(CONFIG, epochs=epochs, learning_rate=1e-2, **more)
+    fit(model, config, Run(directory, Console(quiet=True)))
 
 
 def parameters(model: DarcyModel) -> dict[str, np.ndarray]:
@@ -73,17 +68,78 @@ def test_same_weights_give_the_same_predictions(tmp_path: Path) -> None:
         assert close(ours.predict(batch), theirs.predict(batch), 1e-5)
 
 
-def test_runs_continue_on_another_device(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [{}, {"weight_decay": 0.3, "clip": 0.05, "ema": 0.8}])
+def test_runs_continue_on_another_device(tmp_path: Path, more: dict[str, float]) -> None:
     for device in devices():
         runs = []
         for first, second in ((False, False), (False, True), (True, False)):
             directory = tmp_path / f"{device.value}-{first}-{second}"
             for torch, epochs in ((first, 2), (second, 4)):
                 model = darcy(make_engine(device if torch else Device.CPU, torch))
-                train(model, epochs, directory)
+                train(model, epochs, directory, **more)
             runs.append(parameters(model))
         for other in runs[1:]:
             assert all(close(runs[0][name], other[name], 1e-3) for name in other)
+
+
+def test_settings_of_the_optimiser_do_the_same_on_both_engines() -> None:
+    """Decay, clipping and average are those of PyTorch's own parts."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    start, slopes = rng.standard_normal((2, 5, 3)), rng.standard_normal((9, 1))
+    values = []
+    for engine in (TapeEngine("float64"), make_engine(torch=True, dtype="float64")):
+        parameter = engine.parameter(start[0])
+        adam = engine.adam([parameter], 0.1, 0.3, 0.5, 0.8)
+        for slope in slopes:
+            with engine.step():
+                adam.backward((parameter * parameter * engine.constant(slope * start[1])).sum())
+                adam.step()
+        values.append([engine.value(parameter), adam.state_dict()["average"][0]])
+    w = torch.tensor(start[0], requires_grad=True)
+    optimiser = torch.optim.AdamW([w], 0.1, weight_decay=0.3)
+    mean = w.detach().clone()
+    for slope in slopes:
+        optimiser.zero_grad()
+        (w * w * torch.tensor(slope * start[1])).sum().backward()
+        torch.nn.utils.clip_grad_norm_([w], 0.5)
+        optimiser.step()
+        mean.lerp_(w.detach(), 0.2)
+    for made in values:
+        for array, expected in zip(made, (w, mean), strict=True):
+            np.testing.assert_allclose(array, expected.detach(), rtol=0, atol=1e-13)
+
+
+def test_a_step_that_overflows_in_half_precision_is_left_out() -> None:
+    """The optimiser continues after it with the same bits; one parameter has no gradient."""
+    torch = pytest.importorskip("torch")
+    from gnograd.cli.torch_engine import Adam
+
+    def adam() -> Adam:
+        parameters = [torch.ones(4, requires_grad=True), torch.ones(2, requires_grad=True)]
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=2)
+        return Adam(scaler, parameters, 0.1, 0.1, 1.0, 0.9)
+
+    def steps(adam: Adam, numbers: range) -> None:
+        for number in numbers:
+            factor = np.inf if number == 2 else 1.0
+            adam.backward(factor * (adam.parameters[0] ** 2).sum())
+            adam.step()
+
+    whole, first, second = adam(), adam(), adam()
+    steps(whole, range(6))
+    steps(first, range(3))
+    with torch.no_grad():
+        for parameter, value in zip(second.parameters, first.parameters, strict=True):
+            parameter.copy_(value)
+    second.load_state_dict(first.state_dict())
+    steps(second, range(3, 6))
+    assert whole.state_dict()["steps"] == second.state_dict()["steps"] == 5
+    assert whole.state_dict()["scale"] == second.state_dict()["scale"] != 1024
+    for a, b in zip(whole.parameters, second.parameters, strict=True):
+        assert torch.equal(a, b)
+    for a, b in zip(whole.average, second.average, strict=True):
+        assert torch.equal(a, b)
 
 
 def test_poisson_predicts_the_same() -> None:

@@ -11,8 +11,8 @@ pytest.importorskip("typer", reason="needs gnograd[cli]")
 from typer.testing import CliRunner, Result
 
 from gnograd.cli.app import app
+from gnograd.cli.config import PROBLEMS as NAMES
 from gnograd.cli.generate import refinement
-from gnograd.cli.point_commands import PROBLEMS as NAMES
 from gnograd.cli.problems import PROBLEMS
 from gnograd.data import Roles, read
 

@@ -19,13 +19,14 @@ from typer.testing import CliRunner, Result
 
 import gnograd as gg
 from gnograd import models
-from gnograd.cli import point_commands, point_log
+from gnograd.cli import config
 from gnograd.cli.app import app
-from gnograd.cli.checkpoint import HISTORY, CheckpointError
-from gnograd.cli.config import PointsConfig, Schedule
-from gnograd.cli.point_checkpoint import CHECKPOINT, PointState
-from gnograd.cli.point_training import norms, rate, relative_errors
-from gnograd.cli.points import RESULTS, _plan
+from gnograd.cli.checkpoint import CHECKPOINT, CheckpointError, State
+from gnograd.cli.config import Schedule
+from gnograd.cli.log import HISTORY, Log
+from gnograd.cli.point_problem import norms, relative_errors
+from gnograd.cli.points import RESULTS
+from gnograd.cli.training import learning_rate
 from gnograd.data import Roles, contents, read
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -141,6 +142,11 @@ def tensors(directory: Path) -> dict[str, np.ndarray]:
     return gg.load_weights(directory / CHECKPOINT)
 
 
+def state_of(directory: Path) -> State:
+    text = gg.load_weights_metadata(directory / CHECKPOINT)["state"]
+    return State.of_entries({"state": np.array(text), **tensors(directory)})
+
+
 def same_bits(a: Path, b: Path) -> bool:
     first, second = tensors(a), tensors(b)
     return first.keys() == second.keys() and all(
@@ -164,7 +170,7 @@ def test_continued_runs_have_the_same_bits(tmp_path, monkeypatch) -> None:
     data = write_samples(tmp_path / "a.npz")
     run = ["train", "points", "--data", data, *TRAIN, "--epochs=4", "--ema=0.9", "--out"]
     done(*run, tmp_path / "whole")
-    write = point_log.PointLog.write
+    write = Log.write
 
     def stop(self, history) -> None:
         write(self, history)
@@ -172,9 +178,9 @@ def test_continued_runs_have_the_same_bits(tmp_path, monkeypatch) -> None:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(point_log.PointLog, "write", stop)
+        patch.setattr(Log, "write", stop)
         assert gnograd(*run, tmp_path / "cut").exit_code == 130
-    assert len(PointState.load(tmp_path / "cut")[0].history) == 2
+    assert len(state_of(tmp_path / "cut").history) == 2
     assert "continuing after epoch 2 of 4" in done(*run, tmp_path / "cut")
     assert same_bits(tmp_path / "whole", tmp_path / "cut")
     files = [(tmp_path / d / "model.safetensors").read_bytes() for d in ("whole", "cut")]
@@ -182,11 +188,11 @@ def test_continued_runs_have_the_same_bits(tmp_path, monkeypatch) -> None:
     # a finished run does nothing more; one with more epochs goes on
     before = tensors(tmp_path / "cut")
     done(*run, tmp_path / "cut")
-    assert (before["model.network.lift.0.weight"] == tensors(tmp_path / "cut")[
-        "model.network.lift.0.weight"]).all()  # fmt: skip
+    name = "parameter/network.lift.0.weight"
+    assert (before[name] == tensors(tmp_path / "cut")[name]).all()
     done(*run, tmp_path / "cut", "--epochs=6")
-    state = PointState.load(tmp_path / "cut")[0]
-    assert len(state.history) == 6 and [end for end, _ in state.stretches] == [4, 6]
+    state = state_of(tmp_path / "cut")
+    assert len(state.history) == 6 and [end for end, _ in state.cycles] == [4, 6]
     line = refused(*run, tmp_path / "cut", "--seed=1")
     assert "made with other settings (seed is 1, was 0)" in line
     write_samples(tmp_path / "a.npz", 7)
@@ -271,11 +277,11 @@ def test_early_stop_and_tensorboard(tmp_path: Path) -> None:
     output = done("train", "points", "--data", path, *options, "--out", tmp_path / "run")
     assert "stopped: no better for 3 epochs" in output
     assert list((tmp_path / "run" / "tensorboard").iterdir())
-    state = PointState.load(tmp_path / "run")[0]
+    state = state_of(tmp_path / "run")
     assert state.finished and len(state.history) < 60
     again = done("train", "points", "--data", path, *options, "--out", tmp_path / "run")
     assert f"ended after epoch {len(state.history)}; more --epochs" in again
-    assert len(PointState.load(tmp_path / "run")[0].history) < 60
+    assert len(state_of(tmp_path / "run").history) < 60
 
 
 # ---- what files mean ----
@@ -586,12 +592,12 @@ def spoil_checkpoint(run: Path, data: Path) -> None:
     for place in (*places, len(good) - 1):
         path.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
         with pytest.raises(CheckpointError, match=r"cannot be read \(damaged\); choose another"):
-            PointState.load(run)
+            State.load(run, {}, {}, 0)
     path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
     line = refused("train", "points", "--data", data, *TRAIN, "--epochs=2", "--out", run)
     assert f"{path}: cannot be read (damaged)" in line
     path.write_bytes(good)
-    assert PointState.load(run) is not None
+    assert state_of(run).finished
 
 
 def spoil_report(run: Path) -> None:
@@ -713,15 +719,14 @@ def test_what_is_stopped_is_continued_only_where_it_can_be(tmp_path: Path, monke
 
 
 def test_names_are_those_of_the_help() -> None:
-    assert point_commands.MODELS == models.NAMES and point_commands.SIZES == models.SIZES
-    assert point_commands.LOGS == point_log.LOGS
+    assert config.MODELS == models.NAMES and config.SIZES == models.SIZES
 
 
 def test_schedules() -> None:
     for schedule in Schedule:
-        assert rate(schedule, 1.0, 0.0) < 0.2 < rate(schedule, 1.0, 0.04)
-    assert rate(Schedule.CONSTANT, 1.0, 0.99) == 1.0
-    assert rate(Schedule.LINEAR, 1.0, 1.0) == pytest.approx(0.01)
+        assert learning_rate(1.0, 0.0, schedule) < 0.2 < learning_rate(1.0, 0.04, schedule)
+    assert learning_rate(1.0, 0.99, Schedule.CONSTANT) == 1.0
+    assert learning_rate(1.0, 1.0, Schedule.LINEAR) == pytest.approx(0.01)
 
 
 def test_errors_leave_out_channels_that_are_zero() -> None:
@@ -737,7 +742,7 @@ def test_norms_of_many_rows_keep_their_digits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("epochs", "finished", "stretches", "left"),
+    ("epochs", "finished", "cycles", "left"),
     [
         (100, False, [(100, 1.0)], True),
         (150, False, [(150, 1.0)], True),
@@ -746,7 +751,7 @@ def test_norms_of_many_rows_keep_their_digits() -> None:
         (30, False, [(100, 1.0)], False),
     ],
 )
-def test_more_epochs(epochs, finished, stretches, left) -> None:
-    state = PointState({}, [None] * 50, [(100, 1.0)], finished=finished)
-    _plan(state, PointsConfig(epochs=epochs, learning_rate=1.0))
-    assert state.stretches == stretches and state.finished is not left
+def test_more_epochs(epochs, finished, cycles, left) -> None:
+    state = State({}, [None] * 50, [(100, 1.0)], finished=finished)
+    state.plan(epochs, 1.0)
+    assert state.cycles == cycles and state.finished is not left

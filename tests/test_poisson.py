@@ -10,11 +10,14 @@ pytest.importorskip("typer", reason="needs gnograd[cli]")
 
 from typer.testing import CliRunner, Result
 
+import gnograd as gg
 import gnograd.autodiff as ad
 from gnograd.cli import poisson, poisson_graphs, poisson_problem
 from gnograd.cli.app import app
-from gnograd.cli.checkpoint import CHECKPOINT, HISTORY
+from gnograd.cli.checkpoint import CHECKPOINT
 from gnograd.cli.engine import TapeEngine
+from gnograd.cli.job import CONFIG
+from gnograd.cli.log import HISTORY
 from gnograd.cli.poisson import Lesson, PoissonConfig, PoissonModel
 from gnograd.cli.poisson_graphs import Task, disk_points, mollifier
 from gnograd.cli.poisson_problem import Problem
@@ -193,8 +196,7 @@ def gnograd(*arguments: str | Path) -> Result:
 
 
 def state(path: Path) -> dict[str, bytes]:
-    with np.load(path) as file:
-        return {name: file[name].tobytes() for name in file.files if name.startswith("state/")}
+    return {name: array.tobytes() for name, array in gg.load_weights(path).items()}
 
 
 def test_poisson_leaves_what_it_promises(tmp_path: Path, few_steps: None) -> None:
@@ -212,7 +214,7 @@ def test_poisson_leaves_what_it_promises(tmp_path: Path, few_steps: None) -> Non
 def test_poisson_without_physics_needs_solutions_only(tmp_path: Path, few_steps: None) -> None:
     result = gnograd("--out", tmp_path, *OPTIONS)
     assert result.exit_code == 0, result.output
-    assert {p.name for p in tmp_path.iterdir()} == {"solutions", "poisson.png"}
+    assert {p.name for p in tmp_path.iterdir()} == {"solutions", "poisson.png", CONFIG}
 
 
 @pytest.mark.exhaustive

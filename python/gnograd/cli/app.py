@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Commands and their options."""
+"""Commands."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,22 +7,31 @@ from typing import Annotated
 import typer
 
 import gnograd as gg
-from gnograd.cli import point_commands
 from gnograd.cli.config import (
-    MOST_QUERIES,
+    PROBLEMS,
+    Arrays,
     DarcyConfig,
-    Device,
+    DataConfig,
     GreenConfig,
+    HeldOut,
+    OnDevice,
+    OnEngine,
     Parallel,
+    Place,
+    Places,
+    PointsConfig,
     PoissonConfig,
+    Preparation,
+    Samples,
+    Shared,
     lessons,
 )
-from gnograd.cli.engine import Engine, make_engine
-from gnograd.cli.job import console, job
-from gnograd.cli.processes import Processes
+from gnograd.cli.engine import Engine, make_engine, need_torch
+from gnograd.cli.job import Run, console, job, training
+from gnograd.cli.options import grouped, one_of
 
-# Commands import their jobs when they run: SciPy and Matplotlib take seconds to import, for which
-# --help should not wait.
+# Commands import their jobs when they run: SciPy, Matplotlib and PyTorch take seconds to import,
+# for which --help should not wait.
 
 app = typer.Typer(
     name="gnograd",
@@ -31,49 +40,6 @@ app = typer.Typer(
 )
 train = typer.Typer(help="Train a graph neural operator.", no_args_is_help=True)
 app.add_typer(train, name="train")
-
-DARCY = DarcyConfig()
-GREEN = GreenConfig()
-POISSON = PoissonConfig()
-
-Out = Annotated[
-    Path,
-    typer.Option(
-        file_okay=False,
-        help="Directory for checkpoint, history and picture; a run found there is continued.",
-    ),
-]
-Fresh = Annotated[
-    bool,
-    typer.Option(
-        "--fresh", help="Start anew; what --out holds stays until there is something to replace it."
-    ),
-]
-Threads = Annotated[
-    int, typer.Option(min=0, help="Threads; 0 leaves it to OpenMP. Results do not depend on it.")
-]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
-Epochs = Annotated[int, typer.Option(min=1, help="Length of the training.")]
-Rate = Annotated[float, typer.Option(help="Peak of the learning rate.")]
-Radius = Annotated[float, typer.Option(help="Distance up to which points are neighbours.")]
-Width = Annotated[int, typer.Option(min=1, help="Channels.")]
-Hidden = Annotated[int, typer.Option(min=1, help="Hidden width of the kernel networks.")]
-Layers = Annotated[int, typer.Option(min=1, help="Operator layers.")]
-
-
-Where = Annotated[
-    Device, typer.Option("--device", help="Where to compute; a GPU is used through PyTorch.")
-]
-Torch = Annotated[bool, typer.Option("--torch", help="Compute through PyTorch on the CPU too.")]
-Double = Annotated[bool, typer.Option("--double", help="Compute in float64.")]
-Shared = Annotated[
-    Parallel,
-    typer.Option(
-        "--parallel",
-        help="What processes share that mpiexec, srun or torchrun has started: the samples of a "
-        "training step, its points, or nothing, so that the first one works alone.",
-    ),
-]
 
 
 def _version(wanted: bool) -> None:
@@ -99,7 +65,12 @@ def info() -> None:
 
 
 @train.command("darcy")
+@grouped
 def train_darcy(
+    ctx: typer.Context,
+    config: Annotated[DarcyConfig, {"symmetry": None}],
+    place: Annotated[Place, {"out": Path("runs/darcy")}],
+    computing: Shared,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -108,97 +79,36 @@ def train_darcy(
             "(n_samples, grid, grid), in place of generated samples.",
         ),
     ] = None,
-    out: Out = Path("runs/darcy"),
-    samples: Annotated[int, typer.Option(min=1, help="Training samples.")] = DARCY.samples,
-    test_samples: Annotated[
-        int, typer.Option(min=1, help="Test samples; on fine regular grids perhaps fewer.")
-    ] = DARCY.test_samples,
-    grid: Annotated[
-        int, typer.Option(min=8, help="Nodes per side of generated samples.")
-    ] = DARCY.grid,
-    nodes: Annotated[
-        int, typer.Option(min=1, help="Random points of each sample in training.")
-    ] = DARCY.nodes,
-    radius: Radius = DARCY.radius,
-    width: Width = DARCY.width,
-    hidden: Hidden = DARCY.hidden,
-    layers: Layers = DARCY.layers,
-    epochs: Epochs = DARCY.epochs,
-    batch: Annotated[int, typer.Option(min=1, help="Samples of a training step.")] = DARCY.batch,
-    learning_rate: Rate = DARCY.learning_rate,
-    symmetry: Annotated[
-        bool | None,
-        typer.Option(
-            help="Turn and reflect training samples at random.",
-            show_default="with generated samples",
-        ),
-    ] = None,
-    seed: Seed = DARCY.seed,
-    device: Where = Device.CPU,
-    torch: Torch = False,
-    double: Double = False,
-    parallel: Shared = Parallel.DATA,
-    threads: Threads = 0,
-    fresh: Fresh = False,
 ) -> None:
     """Train on Darcy flow: from a permeability to the pressure, on irregular points."""
-    config = DarcyConfig(
-        samples=samples,
-        test_samples=test_samples,
-        grid=grid,
-        nodes=nodes,
-        radius=radius,
-        width=width,
-        hidden=hidden,
-        layers=layers,
-        epochs=epochs,
-        batch=batch,
-        learning_rate=learning_rate,
-        symmetry=data is None if symmetry is None else symmetry,
-        seed=seed,
-    )
     from gnograd.cli import darcy
 
-    with job(threads, [out], parallel) as processes:
-        engine = _engine(device, torch, threads, double, batch, processes)
-        darcy.train(config, data, out, engine, console, fresh, processes)
+    with training(ctx, place, computing) as run:
+        darcy.train(config, data, run, _engine(computing, config.batch, run))
 
 
 @train.command("green")
+@grouped
 def train_green(
-    out: Out = Path("runs/green"),
-    nodes: Annotated[int, typer.Option(min=2, help="Midpoints in (0, 1).")] = GREEN.nodes,
-    modes: Annotated[int, typer.Option(min=1, help="Sines in a right-hand side.")] = GREEN.modes,
-    hidden: Annotated[
-        int, typer.Option(min=1, help="Hidden width of the kernel network.")
-    ] = GREEN.hidden,
-    batch: Annotated[
-        int, typer.Option(min=1, help="Right-hand sides of a training step.")
-    ] = GREEN.batch,
-    epochs: Epochs = GREEN.epochs,
-    learning_rate: Rate = GREEN.learning_rate,
-    seed: Seed = GREEN.seed,
-    threads: Threads = 0,
-    fresh: Fresh = False,
+    ctx: typer.Context,
+    config: GreenConfig,
+    place: Annotated[Place, {"out": Path("runs/green")}],
+    computing: OnEngine,
 ) -> None:
     """Learn the Green's function of -u'' = f on (0, 1) from pairs of f and u."""
-    config = GreenConfig(
-        nodes=nodes,
-        modes=modes,
-        hidden=hidden,
-        batch=batch,
-        epochs=epochs,
-        learning_rate=learning_rate,
-        seed=seed,
-    )
     from gnograd.cli import green
 
-    with job(threads, [out]):
-        green.train(config, out, console, fresh)
+    with training(ctx, place, computing) as run:
+        green.train(config, run, _engine(computing, config.batch, run))
 
 
 @train.command("poisson")
+@grouped
 def train_poisson(
+    ctx: typer.Context,
+    config: PoissonConfig,
+    place: Annotated[Place, {"out": Path("runs/poisson")}],
+    computing: Shared,
     physics: Annotated[
         bool,
         typer.Option(
@@ -206,75 +116,140 @@ def train_poisson(
             help="Train on the equation, without and with solutions, besides on solutions alone.",
         ),
     ] = False,
-    out: Out = Path("runs/poisson"),
-    samples: Annotated[
-        int, typer.Option(min=1, help="Solved problems for training.")
-    ] = POISSON.samples,
-    test_samples: Annotated[int, typer.Option(min=1, help="Test problems.")] = POISSON.test_samples,
-    nodes: Annotated[
-        int, typer.Option(min=1, help="Points of a problem where f is known.")
-    ] = POISSON.nodes,
-    queries: Annotated[
-        int, typer.Option(min=1, max=MOST_QUERIES, help="Points of a loss.")
-    ] = POISSON.queries,
-    radius: Radius = POISSON.radius,
-    reach: Annotated[
-        float, typer.Option(help="Distance up to which points contribute to a value.")
-    ] = POISSON.reach,
-    width: Width = POISSON.width,
-    hidden: Hidden = POISSON.hidden,
-    layers: Layers = POISSON.layers,
-    epochs: Epochs = POISSON.epochs,
-    batch: Annotated[int, typer.Option(min=2, help="Problems of a training step.")] = POISSON.batch,
-    learning_rate: Rate = POISSON.learning_rate,
-    seed: Seed = POISSON.seed,
-    device: Where = Device.CPU,
-    torch: Torch = False,
-    double: Double = False,
-    parallel: Shared = Parallel.DATA,
-    threads: Threads = 0,
-    fresh: Fresh = False,
 ) -> None:
     """Solve div((1 + u^2/10) grad u) = f, u = 0 on the boundary, on random star-shaped domains."""
-    config = PoissonConfig(
-        samples=samples,
-        test_samples=test_samples,
-        nodes=nodes,
-        queries=queries,
-        radius=radius,
-        reach=reach,
-        width=width,
-        hidden=hidden,
-        layers=layers,
-        epochs=epochs,
-        batch=batch,
-        learning_rate=learning_rate,
-        seed=seed,
-    )
-    if parallel is Parallel.GRAPH:
+    if computing.parallel is Parallel.GRAPH:
         raise typer.BadParameter("problems are too small to be cut", param_hint="--parallel")
     from gnograd.cli import poisson
 
-    runs = [out / lesson.directory for lesson in lessons(physics)]
-    with job(threads, [out, *runs], parallel) as processes:
-        engine = _engine(device, torch, threads, double, batch, processes)
-        poisson.train(config, physics, out, engine, console, fresh, processes)
+    folders = [lesson.directory for lesson in lessons(physics)]
+    with training(ctx, place, computing, folders) as run:
+        poisson.train(config, physics, run, _engine(computing, config.batch, run))
 
 
-train.command("points")(point_commands.train_points)
-app.command("data")(point_commands.data)
-app.command("inspect")(point_commands.inspect)
-app.command("predict")(point_commands.predict)
-app.command("report")(point_commands.report)
+@train.command("points")
+@grouped
+def train_points(
+    ctx: typer.Context,
+    files: Samples,
+    arrays: Arrays,
+    config: PointsConfig,
+    place: Annotated[Place, {"out": Path("runs/points")}],
+    computing: OnDevice,
+    compile: Annotated[bool, typer.Option("--compile", help="Have PyTorch compile it.")] = False,
+) -> None:
+    """Train on your own files: functions on points and meshes in 1 to 3 dimensions."""
+    config.check()
+    if config.noise and arrays.state is None:
+        raise typer.BadParameter("is added to states; needs --state", param_hint="--noise")
+    roles = arrays.roles()
+    with training(ctx, place, computing) as run:
+        need_torch()
+        from gnograd.cli import points
+        from gnograd.cli.torch_engine import TorchEngine
+
+        device, precision = computing.device.value, config.precision.value
+        engine = TorchEngine(device, computing.threads, precision=precision)
+        points.train(config, files, roles, run, engine, compile)
 
 
-def _engine(
-    device: Device, torch: bool, threads: int, double: bool, batch: int, processes: Processes
-) -> Engine:
+@app.command()
+@grouped
+def data(
+    name: Annotated[str, typer.Argument(help="Kind of problem.", **one_of(*PROBLEMS))],
+    out: Annotated[Path, typer.Option(dir_okay=False, help="File .npz to be written.")],
+    config: DataConfig,
+) -> None:
+    """Draw problems at random, solve them, and write a file to train on."""
+    if out.suffix.lower() != ".npz":
+        raise typer.BadParameter("needs a name that ends in .npz", param_hint="--out")
+    with job(0, []):
+        from gnograd.cli.generate import generate
+
+        generate(name, config, out, console)
+
+
+@app.command()
+@grouped
+def inspect(
+    files: Annotated[
+        list[Path], typer.Argument(help="Files, folders of files, or patterns in quotes.")
+    ],
+    arrays: Arrays,
+    config: Preparation,
+    held_out: HeldOut,
+    picture: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="File .png, .pdf or .svg for a picture of a sample."),
+    ] = None,
+) -> None:
+    """Show what is in files of data, what it is taken as, and whether it fits."""
+    roles = arrays.roles()
+    config.check()
+    if picture is not None and picture.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise typer.BadParameter(
+            "needs a name that ends in .png, .pdf or .svg", param_hint="--picture"
+        )
+    from gnograd.cli import inspect
+
+    with job(0, []):
+        inspect.inspect(files, roles, console, config, held_out.validation or [], picture)
+
+
+@app.command()
+@grouped
+def predict(
+    model: Annotated[Path, typer.Option(help="Directory of a model: the --out of a training.")],
+    data: Annotated[
+        list[Path], typer.Option(help="Inputs on any points: files, folders, patterns.")
+    ],
+    out: Annotated[
+        Path, typer.Option(dir_okay=False, help="File .vtu, .npz or .safetensors to be written.")
+    ],
+    names: Places,
+    computing: OnDevice,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Steps of a state in time.", show_default="as many as the data has"
+        ),
+    ] = None,
+) -> None:
+    """Write what a trained model says of inputs on new points or meshes."""
+    names.axes()
+    with job(computing.threads, []):
+        need_torch()
+        from gnograd.cli import predict
+        from gnograd.cli.torch_engine import TorchEngine
+
+        engine = TorchEngine(computing.device.value, computing.threads)
+        predict.predict(model, data, out, names, steps, engine, console)
+
+
+@app.command()
+def report(
+    directory: Annotated[Path, typer.Argument(help="Directory of a model.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="HTML file.", show_default="report.html there"),
+    ] = None,
+) -> None:
+    """Write a page on a training: its course, errors, examples, cost and settings."""
+    with job(0, []):
+        need_torch()
+        from gnograd.cli.report import report
+
+        path = report(directory, out or directory / "report.html")
+        console.print(f"report: {path}", markup=False, soft_wrap=True)
+
+
+def _engine(computing: OnEngine, batch: int, run: Run) -> Engine:
     """Engine for this process' part of the steps."""
+    processes = run.processes
     if processes.parallel is Parallel.DATA and processes.size > batch:
         console.print(f"note: {processes.size} processes share the {batch} samples of a step")
-    dtype = "float64" if double else "float32"
+    dtype, threads = "float64" if computing.double else "float32", computing.threads
     with processes.together():
-        engine = make_engine(device, torch, threads or processes.threads, dtype, processes.place)
-    return engine
+        return make_engine(
+            computing.device, computing.torch, threads or processes.threads, dtype, processes.place
+        )

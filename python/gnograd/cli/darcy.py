@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -19,16 +19,18 @@ from rich.table import Table
 
 import gnograd as gg
 from gnograd.cli import darcy_data, figures
-from gnograd.cli.checkpoint import Epoch
 from gnograd.cli.config import DarcyConfig, Parallel
 from gnograd.cli.darcy_data import DarcyData, DataError
 from gnograd.cli.darcy_graphs import EDGE_FEATURES, NODE_FEATURES, SYMMETRIES, Batch, DarcyGraphs
 from gnograd.cli.engine import Engine, Variable
-from gnograd.cli.files import FileError, cache_directory
+from gnograd.cli.files import cache_directory, writing
+from gnograd.cli.job import Run
+from gnograd.cli.log import Epoch
 from gnograd.cli.network import Network
-from gnograd.cli.processes import ALONE, Processes
+from gnograd.cli.options import plain
+from gnograd.cli.processes import ALONE
 from gnograd.cli.random_streams import Stream, generator
-from gnograd.cli.training import fit, relative_error
+from gnograd.cli.training import TrainingProblem, fit, relative_error
 
 Array = npt.NDArray[Any]
 
@@ -48,13 +50,7 @@ proportional to it. Further samples are left out, and the table says how many we
 
 
 def train(
-    config: DarcyConfig,
-    data_file: Path | None,
-    directory: Path,
-    engine: Engine,
-    console: Console,
-    fresh: bool = False,
-    processes: Processes = ALONE,
+    config: DarcyConfig, data_file: Path | None, run: Run, engine: Engine
 ) -> dict[str, float]:
     """Train a network, print its errors on samples it has not seen, and draw a picture.
 
@@ -64,46 +60,34 @@ def train(
     data_file : pathlib.Path, optional
         Data to use in place of generated samples: the first `config.samples` are for training, the
         last `config.test_samples` for tests.
-    directory : pathlib.Path
-        For checkpoint, history, picture, the model, and a sample of inputs and outputs; a run found
-        there is continued.
+    run : Run
+        The directory gets a picture, the model, and a sample of inputs and outputs, too.
     engine : Engine
         Engine of the computation.
-    console : rich.console.Console
-    fresh : bool
-        Start anew even then.
-    processes : Processes
-        Processes that share the work; the first one reads and writes files.
 
     Returns
     -------
     dict of str to float
         Mean relative L2 error over the test samples, by resolution.
     """
-    data = DarcyData(**processes.from_first(lambda: vars(_data(config, data_file, console))))
+    if config.symmetry is None:
+        config = replace(config, symmetry=data_file is None)
+    found = run.processes.from_first(lambda: vars(_data(config, data_file, run.console)))
+    data = DarcyData(**found)
     config = replace(config, grid=data.grid)
-    graphs = DarcyGraphs(data, config.samples, config.radius, config.symmetry, processes)
+    symmetric = bool(config.symmetry)
+    graphs = DarcyGraphs(data, config.samples, config.radius, symmetric, run.processes)
     model = DarcyModel(config, graphs, engine)
-    history = fit(
-        model,
-        epochs=config.epochs,
-        peak_rate=config.learning_rate,
-        seed=config.seed,
-        directory=directory,
-        config=asdict(config) | {"data": data.checksum()},
-        console=console,
-        fresh=fresh,
-        processes=processes,
-    )
-    results = _results(model, console)
-    _draw(model, history, directory / PICTURE)
-    _export(model, directory)
-    console.print(f"picture: {directory / PICTURE}", soft_wrap=True)  # one line, to be copied
-    console.print(f"model:   {directory / MODEL}", soft_wrap=True)
+    history = fit(model, config, run, {"data": data.checksum()}).history
+    results = _results(model, run.console)
+    _draw(model, history, run.directory / PICTURE)
+    _export(model, run.directory)
+    run.show("picture", run.directory / PICTURE)
+    run.show("model", run.directory / MODEL)
     return results
 
 
-class DarcyModel:
+class DarcyModel(TrainingProblem):
     """Network, its loss in training, and its errors afterwards."""
 
     def __init__(self, config: DarcyConfig, graphs: DarcyGraphs, engine: Engine) -> None:
@@ -288,16 +272,13 @@ def _export(model: DarcyModel, directory: Path) -> None:
     with processes.together():
         if not processes.first:
             return
-        try:
+        with writing(directory):
             gg.save_weights(
                 directory / MODEL,
                 {name: engine.value(array) for name, array in model.parameters.items()},
-                metadata={"model": "darcy", "config": json.dumps(asdict(model.config))},
+                metadata={"model": "darcy", "config": json.dumps(plain(model.config))},
             )
             gg.save_weights(directory / SAMPLE, _sample(model))
-        except OSError as error:
-            reason = error.strerror or error
-            raise FileError(f"{directory}: the model cannot be written ({reason})") from error
 
 
 def _sample(model: DarcyModel) -> dict[str, Array]:

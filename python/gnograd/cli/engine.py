@@ -6,9 +6,9 @@ share: ``+ - * / ** @``, ``reshape``, slices, ``sum``, ``mean``, ``backward``, `
 """
 
 import importlib.util
+import math
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,70 +19,19 @@ from gnograd.cli.config import Device
 from gnograd.cli.errors import DeviceError
 from gnograd.distributed import Communicator
 
+if TYPE_CHECKING:
+    from gnograd.cli.torch_engine import TorchEngine
+
 Array = npt.NDArray[Any]
+
+Engine: TypeAlias = "TapeEngine | TorchEngine"
+"""Operations that networks, losses and the training loop need."""
 
 Variable: TypeAlias = Any
 """An array of an engine: `gnograd.autodiff.Array` or a tensor."""
 
-
-class Optimiser(Protocol):
-    """Adam, with the interface of `gnograd.autodiff.Adam`."""
-
-    lr: float
-
-    def step(self) -> None:
-        """Move the parameters along the gradients of the last ``backward``."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """``lr``, ``steps``, and a list of arrays for each of ``mean`` and ``mean_square``."""
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a `state_dict`."""
-
-
-class Engine(Protocol):
-    """Operations that networks, losses and the training loop need."""
-
-    dtype: np.dtype[Any]
-    """Type of all its arrays: float32 or float64."""
-
-    def parameter(self, values: Array) -> Variable:
-        """Array whose gradient is wanted."""
-
-    def constant(self, values: Array) -> Variable:
-        """Array without gradient."""
-
-    def value(self, array: Variable) -> Array:
-        """Copy of an array for NumPy."""
-
-    def assign(self, array: Variable, values: Array) -> None:
-        """Set the values of a parameter."""
-
-    def step(self) -> AbstractContextManager[None]:
-        """Context of a training step, at whose end arrays made inside may be freed."""
-
-    def evaluation(self) -> AbstractContextManager[None]:
-        """Context of an evaluation without derivatives."""
-
-    def adam(self, parameters: Sequence[Variable], lr: float) -> Optimiser:
-        """Optimiser of the parameters."""
-
-    def sum_gradients(self, comm: Communicator, parameters: Sequence[Variable]) -> None:
-        """Replace the gradients of the last ``backward`` by their sums over processes."""
-
-    def gelu(self, x: Variable) -> Variable:
-        """GELU in the erf form."""
-
-    def norm(self, x: Variable) -> Variable:
-        """Euclidean norm along the last axis."""
-
-    def gno(self, *inputs: Variable, **static: Any) -> Variable:
-        """Call `gnograd.gno`."""
-
-    def gno_with_laplacian(
-        self, *inputs: Variable, **static: Any
-    ) -> tuple[Variable, Variable, Variable]:
-        """Call `gnograd.gno_with_laplacian`."""
+CLIP_EPS = 1e-6
+"""Number that PyTorch adds to the norm of a gradient before it divides by it."""
 
 
 class TapeEngine:
@@ -98,11 +47,11 @@ class TapeEngine:
         self.step = self.tape.step
         self.evaluation = self.tape.step
 
-    def parameter(self, values: Array) -> ad.Array:
+    def parameter(self, values: Array) -> Variable:
         """Array whose gradient is wanted."""
         return self.tape.parameter(values.astype(self.dtype, copy=False))
 
-    def constant(self, values: Array) -> ad.Array:
+    def constant(self, values: Array) -> Variable:
         """Array without gradient."""
         return self.tape.constant(values.astype(self.dtype, copy=False))
 
@@ -114,9 +63,9 @@ class TapeEngine:
         """Set the values of a parameter."""
         array.value = values
 
-    def adam(self, parameters: Sequence[ad.Array], lr: float) -> Optimiser:
-        """Optimiser of the parameters."""
-        return ad.Adam(parameters, lr)
+    def adam(self, parameters: Sequence[ad.Array], lr: float, *settings: float) -> "TapeAdam":
+        """Optimiser of the parameters, with the further arguments of `TapeAdam`."""
+        return TapeAdam(parameters, lr, *settings)
 
     def sum_gradients(self, comm: Communicator, parameters: Sequence[ad.Array]) -> None:
         """Replace the gradients of the last ``backward`` by their sums over processes."""
@@ -124,9 +73,65 @@ class TapeEngine:
         for array, gradient in zip(parameters, sums, strict=True):
             array.grad = gradient
 
-    def norm(self, x: ad.Array) -> ad.Array:
+    def norm(self, x: Variable) -> Variable:
         """Euclidean norm along the last axis."""
         return ad.norm(x, axis=-1)
+
+
+class TapeAdam(ad.Adam):
+    """The tape's Adam, with decoupled weight decay, clipped gradients and a running average.
+
+    Parameters
+    ----------
+    parameters : sequence of Array
+    lr : float
+    weight_decay : float
+    clip : float
+        Largest norm of all gradients together; 0 is any.
+    ema : float
+        Decay of the running average of the parameters; 0 is none.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[ad.Array],
+        lr: float,
+        weight_decay: float = 0.0,
+        clip: float = 0.0,
+        ema: float = 0.0,
+    ) -> None:
+        super().__init__(parameters, lr)
+        self.weight_decay, self.clip, self.ema = weight_decay, clip, ema
+        self.average = [p.value for p in self.params] if ema else []
+
+    def backward(self, loss: ad.Array) -> None:
+        """Gradients of the parameters."""
+        loss.backward()
+
+    def step(self) -> None:
+        """Move the parameters along the gradients of the last `backward`."""
+        if self.clip:
+            gradients = [p.grad for p in self.params]
+            square = sum(float(np.square(g, dtype=np.float64).sum()) for g in gradients)
+            factor = self.clip / (math.sqrt(square) + CLIP_EPS)
+            for p, gradient in zip(self.params, gradients, strict=True):
+                p.grad = gradient * min(factor, 1.0)
+        if self.weight_decay:
+            for p in self.params:
+                p.value = p.value * (1.0 - self.lr * self.weight_decay)
+        super().step()
+        for average, p in zip(self.average, self.params, strict=self.ema > 0):
+            average += (1.0 - self.ema) * (p.value - average)
+
+    def state_dict(self) -> dict[str, Any]:
+        """State from which to continue."""
+        average = {"average": [a.copy() for a in self.average]} if self.ema else {}
+        return super().state_dict() | average
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a `state_dict`."""
+        super().load_state_dict(state)
+        self.average = [np.array(a) for a in state.get("average", [])]
 
 
 def make_engine(

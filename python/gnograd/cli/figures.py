@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import ScalarFormatter
 
-from gnograd.cli.checkpoint import Epoch
 from gnograd.cli.files import atomic
+from gnograd.cli.log import Epoch, measured
 
 Array = npt.NDArray[Any]
 
@@ -121,9 +121,7 @@ def poisson(path: Path, cases: Sequence[OnMesh], histories: Mapping[str, Sequenc
         _on_mesh(e, title, "prediction - u", case, error, "RdBu_r", vmin=-worst, vmax=worst)
     axes = figure.add_subplot(grid[rows, :])
     for name, history in histories.items():
-        measured = [row for row in history if np.isfinite(row.held_out)]
-        epochs = [row.epoch for row in measured]
-        axes.semilogy(epochs, [row.held_out for row in measured], "o-", markersize=3, label=name)
+        axes.semilogy(*measured(history), "o-", markersize=3, label=name)
     axes.set_title("held-out problems, by what is trained on")
     axes.set_xlabel("epoch")
     axes.set_ylabel("relative L2 error")
@@ -210,14 +208,7 @@ def _colours(values: Array) -> dict[str, Any]:
 def _loss(axes: Axes, label: str, history: Sequence[Epoch]) -> None:
     epochs = [row.epoch for row in history]
     axes.semilogy(epochs, [row.loss for row in history], label="training", linewidth=1)
-    measured = [row for row in history if np.isfinite(row.held_out)]
-    axes.semilogy(
-        [row.epoch for row in measured],
-        [row.held_out for row in measured],
-        "o-",
-        markersize=3,
-        label="held out",
-    )
+    axes.semilogy(*measured(history), "o-", markersize=3, label="held out")
     axes.set_title("loss")
     axes.set_xlabel("epoch")
     axes.set_ylabel(label)

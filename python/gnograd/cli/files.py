@@ -54,7 +54,7 @@ def locked(directory: Path) -> Iterator[None]:
     absent = [d for d in (directory, *directory.parents) if not os.path.lexists(d)]
     with ExitStack() as stack:
         stack.callback(_remove_empty, absent)
-        try:
+        with writing(directory):
             lock = _lock(directory)
             if lock is not None:
                 stack.callback(_unlock, directory, lock)
@@ -62,9 +62,16 @@ def locked(directory: Path) -> Iterator[None]:
                 os.write(lock, f"{os.getpid()} {socket.gethostname()}\n".encode())
                 for name in filter(_PART.fullmatch, os.listdir(directory)):
                     (directory / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise FileError(f"{directory}: cannot be written ({_reason(error)})") from error
         yield
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an `OSError` of the block, which writes to a path, into a `FileError`."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written ({_reason(error)})") from error
 
 
 @contextmanager
@@ -76,12 +83,10 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
     FileError
         The file cannot be written: full disk, no permission, or similar.
     """
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replaced(path) as stream:
             yield stream
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written ({_reason(error)})") from error
 
 
 @contextmanager

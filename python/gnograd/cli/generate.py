@@ -12,6 +12,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.progress import track
 
+from gnograd.cli.config import DataConfig
 from gnograd.cli.errors import JobError
 from gnograd.cli.files import atomic
 from gnograd.cli.problems import PROBLEMS, Problem, Solved
@@ -25,32 +26,16 @@ CHECKED = 3
 """Number of samples that are solved on a finer grid, too."""
 
 
-def generate(
-    name: str,
-    samples: int,
-    points: int,
-    resolution: int | None,
-    every: int,
-    seed: int,
-    out: Path,
-    console: Console,
-) -> dict[str, Array]:
+def generate(name: str, config: DataConfig, out: Path, console: Console) -> dict[str, Array]:
     """Draw, solve, and write problems; print the accuracy of the solutions.
 
     Parameters
     ----------
     name : str
         One of `PROBLEMS`.
-    samples : int
-        Number of samples; a larger set begins with the samples of a smaller one.
-    points : int
-        Points of a sample: random nodes, different for every sample; 0 is all. For states in time,
-        the same nodes for all samples.
-    resolution : int, optional
-        Resolution of the solver.
-    every : int
-        Use the nodes of a resolution that is smaller by this factor; 1 is all nodes.
-    seed : int
+    config : DataConfig
+        A larger set begins with the samples of a smaller one. Random nodes are different for every
+        sample; for states in time they are the same for all.
     out : pathlib.Path
         File ``.npz``.
     console : rich.console.Console
@@ -58,18 +43,18 @@ def generate(
     Returns
     -------
     dict of str to ndarray
-        Arrays of the file.
 
     Raises
     ------
     JobError
-        More points than nodes, a resolution that is odd or too small, or no multiple of `every`;
-        `every` for a problem with exact solutions.
+        `points` are more than the nodes; the resolution is odd or too small, or no multiple of
+        `every`; `every` for a problem with exact solutions.
     FileError
         The file cannot be written.
     """
+    points, every, seed = config.points, config.every, config.seed
     problem = PROBLEMS[name]
-    resolution = problem.resolution if resolution is None else resolution
+    resolution = config.resolution or problem.resolution
     if resolution % 2 or resolution < problem.least:
         raise JobError(f"--resolution is {resolution}, needs an even number from {problem.least}")
     if resolution % every or resolution // every < problem.least:
@@ -79,7 +64,7 @@ def generate(
         )
     solved = []
     disable = not console.is_terminal
-    for k in track(range(samples), "solving", console=console, disable=disable):
+    for k in track(range(config.samples), "solving", console=console, disable=disable):
         rng = generator(seed, Stream.TRAINING_SAMPLE, k)
         sample = problem.solve(rng, resolution)
         if every > 1:

@@ -9,20 +9,18 @@ its kernel network has to converge to ``G``.
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
 
 import gnograd as gg
 from gnograd.cli import figures
 from gnograd.cli.config import GreenConfig
-from gnograd.cli.engine import TapeEngine, Variable
+from gnograd.cli.engine import Engine, Variable
+from gnograd.cli.job import Run
 from gnograd.cli.random_streams import Stream, generator
-from gnograd.cli.training import fit, relative_error
+from gnograd.cli.training import TrainingProblem, fit, relative_error
 
 Array = npt.NDArray[Any]
 
@@ -40,52 +38,41 @@ def exact_kernel(x: Array, y: Array) -> Array:
     return kernel
 
 
-def train(config: GreenConfig, directory: Path, console: Console, fresh: bool = False) -> float:
+def train(config: GreenConfig, run: Run, engine: Engine) -> float:
     """Learn the kernel, print its relative error, and draw it beside the exact one.
 
     Parameters
     ----------
     config : GreenConfig
-    directory : pathlib.Path
-        For checkpoint, history and picture; a run found there is continued.
-    console : rich.console.Console
-    fresh : bool
-        Start anew even then.
+    run : Run
+        The directory gets a picture, too.
+    engine : Engine
+        Engine of the computation.
 
     Returns
     -------
     float
         Relative L2 error of the kernel on the grid of midpoints.
     """
-    model = GreenModel(config)
-    history = fit(
-        model,
-        epochs=config.epochs,
-        peak_rate=config.learning_rate,
-        seed=config.seed,
-        directory=directory,
-        config=asdict(config),
-        console=console,
-        fresh=fresh,
-    )
+    model = GreenModel(config, engine)
+    history = fit(model, config, run).history
     exact = exact_kernel(model.points[:, None], model.points)
     learned = model.kernel()
     error = float(np.linalg.norm(learned - exact) / np.linalg.norm(exact))
-    console.print(f"relative L2 error of the learned kernel: {error:.2e}")
-    figures.green(directory / PICTURE, model.points, exact, learned, history)
-    console.print(f"picture: {directory / PICTURE}", soft_wrap=True)  # one line, to be copied
+    run.console.print(f"relative L2 error of the learned kernel: {error:.2e}")
+    figures.green(run.directory / PICTURE, model.points, exact, learned, history)
+    run.show("picture", run.directory / PICTURE)
     return error
 
 
-class GreenModel:
+class GreenModel(TrainingProblem):
     """One graph neural operator on the complete graph of the midpoints."""
 
-    def __init__(self, config: GreenConfig) -> None:
-        self.config = config
+    def __init__(self, config: GreenConfig, engine: Engine) -> None:
+        self.config, self.engine = config, engine
         n = config.nodes
         self.points = (np.arange(n) + 0.5) / n
         self.steps = STEPS
-        self.engine = TapeEngine()
         rng = generator(config.seed, Stream.PARAMETERS)
         scale = 1.0 / math.sqrt(config.hidden)
         self.parameters = {
@@ -150,7 +137,7 @@ class GreenModel:
         errors = []
         for _ in range(-(-TEST_FUNCTIONS // self.config.batch)):
             with self.engine.evaluation():
-                errors.append(float(self.loss(self.functions(rng))))
+                errors.append(self.engine.value(self.loss(self.functions(rng))).item())
         return float(np.mean(errors))
 
     def kernel(self) -> Array:
@@ -158,6 +145,6 @@ class GreenModel:
         n = self.config.nodes
         values = {name: self.engine.value(array) for name, array in self.parameters.items()}
         kappa = gg.gno_kernel(
-            self.pairs, values["U"], values["b_u"], values["V"], values["b_v"], activation="gelu"
+            self.pairs.astype(self.engine.dtype), *values.values(), activation="gelu"
         )
         return np.asarray(kappa, np.float64).reshape(n, n)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gnograd.cli.config import PointsConfig
+from gnograd.cli.config import Preparation
 from gnograd.cli.point_split import split
 from gnograd.data import (
     Contents,
@@ -40,7 +40,7 @@ def inspect(
     paths: Sequence[Path],
     roles: Roles,
     console: Console,
-    config: PointsConfig | None = None,
+    config: Preparation | None = None,
     held_out: Sequence[Path] = (),
     picture: Path | None = None,
 ) -> PointData:
@@ -51,7 +51,7 @@ def inspect(
     paths : sequence of pathlib.Path
     roles : gnograd.data.Roles
     console : rich.console.Console
-    config : PointsConfig, optional
+    config : Preparation, optional
         Settings of the training that is to follow.
     held_out : sequence of pathlib.Path
         Samples by which that training will choose the best model, as for `train`.
@@ -73,7 +73,7 @@ def inspect(
         _show(together(first)[0], roles, console)
         if more := len(files) - len(first):
             console.print(f"and {more} more files like this one, if they fit\n")
-    config = PointsConfig() if config is None else config
+    config = Preparation() if config is None else config
     data = read(paths, roles)
     need_inputs(data, roles)
     console.print("[green]fits[/]: " + escape(summary(data)), soft_wrap=True)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Common frame of all commands: processes, threads, locks, and messages of errors."""
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,10 @@ from rich.console import Console
 from rich.text import Text
 
 import gnograd as gg
-from gnograd.cli.config import Parallel
+from gnograd.cli.config import Computing, Parallel, Place
 from gnograd.cli.errors import JobError
-from gnograd.cli.files import BusyError, FileError, locked
+from gnograd.cli.files import BusyError, FileError, atomic, locked
+from gnograd.cli.options import kept
 from gnograd.cli.processes import ALONE, Processes, connected
 from gnograd.data.contents import DataError
 from gnograd.distributed.launchers import launched
@@ -30,6 +33,47 @@ class _Terminal(Console):
 
 
 console = _Terminal(highlight=False)
+
+
+CONFIG = "config.json"
+"""File of a run with its options."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Place and surroundings of a training."""
+
+    directory: Path
+    console: Console = console
+    fresh: bool = False
+    """True to start anew even if there is a run in the directory."""
+    log: str = "csv"
+    """Format of the log, ``"csv"`` or ``"tensorboard"``."""
+    processes: Processes = ALONE
+    """Processes that share the work; the first one reads and writes files."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the command."""
+
+    def save_options(self) -> None:
+        """Write the options as a file for ``--config``, if there are any."""
+        if self.options:
+            with atomic(self.directory / CONFIG) as stream:
+                stream.write((json.dumps(self.options, indent=1) + "\n").encode())
+
+    def show(self, what: str, where: object) -> None:
+        """Print a place in one line, to be copied."""
+        self.console.print(f"{what + ':':9}{where}", markup=False, soft_wrap=True)
+
+
+@contextmanager
+def training(
+    ctx: typer.Context, place: Place, computing: Computing, folders: Iterable[str] = ()
+) -> Iterator[Run]:
+    """Context of a training in a directory, and in folders there."""
+    directories = [place.out, *(place.out / folder for folder in folders)]
+    with job(computing.threads, directories, getattr(computing, "parallel", None)) as processes:
+        options = kept(ctx.params)
+        yield Run(place.out, console, place.fresh, place.log, processes, options)
 
 
 @contextmanager

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Samples of functions on points as tensors, and batches of them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy.typing as npt
 import torch
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import track
 from torch import Tensor
 
 from gnograd.data import PointData, Sample
 from gnograd.models import Cloud, PointModel
+from gnograd.notation.text import printable
 from gnograd.torch.graph import Graph
 
 __all__ = ["Batch", "PointBatches"]
@@ -49,28 +53,27 @@ class PointBatches:
     model : PointModel
         Model for which graphs are made, on its device.
     data : PointData
-    track : callable
-        Wraps the loop over samples, for a progress bar.
     """
 
-    def __init__(
-        self,
-        model: PointModel,
-        data: PointData,
-        track: Callable[[Sequence[Sample]], Iterable[Sample]] = iter,
-    ) -> None:
+    def __init__(self, model: PointModel, data: PointData) -> None:
         self.data = data
         self._model = model
         self._tensors: dict[int, Tensor] = {}
         self._graphs: dict[tuple[int, int, int], dict[str, Graph]] = {}
-        for sample in track(data.samples):
-            self.graphs(sample)
         self.steps = [
             (k, t)
             for k, sample in enumerate(data.samples)
             for t in (range(1) if sample.states is None else range(len(sample.states) - 1))
         ]
         """Training steps: sample, and first of two times."""
+
+    def find_neighbours(self, console: Console, what: str) -> None:
+        """Make all graphs, with a bar that says what for."""
+        what, disable = escape(printable(what)), not console.is_terminal
+        for sample in track(
+            self.data.samples, what, console=console, transient=True, disable=disable
+        ):
+            self.graphs(sample)
 
     def graphs(self, sample: Sample) -> dict[str, Graph]:
         """Graphs of a sample, shared by samples on the same points."""

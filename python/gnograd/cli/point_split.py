@@ -4,14 +4,14 @@
 import math
 from dataclasses import replace
 
-from gnograd.cli.config import PointsConfig
+from gnograd.cli.config import Preparation
 from gnograd.cli.random_streams import Stream, generator
 from gnograd.data import DataError, PointData, Sample
 
 __all__ = ["split"]
 
 
-def split(data: PointData, config: PointsConfig) -> tuple[PointData, PointData]:
+def split(data: PointData, config: Preparation) -> tuple[PointData, PointData]:
     """Samples for training, and held-out ones; of a single trajectory, its last times."""
     n = len(data)
     if n == 1 and (states := data.samples[0].states) is not None and len(states) > 3:

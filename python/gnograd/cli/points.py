@@ -4,9 +4,8 @@
 import json
 import resource
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,39 +13,30 @@ import numpy as np
 import torch
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import track
 from rich.table import Table
 
 import gnograd as gg
-from gnograd.cli.config import PointsConfig
-from gnograd.cli.files import FileError, atomic
+from gnograd.cli.checkpoint import State
+from gnograd.cli.config import PointsConfig, Samples
+from gnograd.cli.files import atomic, writing
 from gnograd.cli.inspect import check_units, need_cells, need_inputs, summary, tell
+from gnograd.cli.job import Run
+from gnograd.cli.options import plain
 from gnograd.cli.point_batches import PointBatches
-from gnograd.cli.point_checkpoint import PointState
-from gnograd.cli.point_log import PointLog
+from gnograd.cli.point_problem import PointProblem, error_of, errors_of
 from gnograd.cli.point_split import split
-from gnograd.cli.point_training import PointTraining, error_of, errors_of
 from gnograd.cli.torch_engine import TorchEngine
+from gnograd.cli.training import fit
 from gnograd.data import PointData, Roles, Sample, read
 from gnograd.models import PointModel, save
-from gnograd.notation.text import printable
 
-__all__ = ["EXAMPLES", "RESULTS", "Computing", "Sets", "train"]
+__all__ = ["EXAMPLES", "RESULTS", "Sets", "train"]
 
 RESULTS = "results.json"
 EXAMPLES = "examples.safetensors"
 
 HELD_OUT = "validation"
 """Name of the set by which the best model is chosen."""
-
-
-class Computing(NamedTuple):
-    """Settings of the computation that affect the result only by rounding."""
-
-    device: str = "cpu"
-    threads: int = 0
-    compiled: bool = False
-    log: str = "csv"
 
 
 class Sets(NamedTuple):
@@ -61,34 +51,25 @@ class Sets(NamedTuple):
 
 def train(
     config: PointsConfig,
-    files: Sequence[Path],
-    held_out: Sequence[Path],
-    tests: Sequence[Path],
+    files: Samples,
     roles: Roles,
-    directory: Path,
-    computing: Computing,
-    console: Console,
-    fresh: bool = False,
+    run: Run,
+    engine: TorchEngine,
+    compiled: bool = False,
 ) -> dict[str, float]:
     """Train a model, keep the best one, and print its errors.
 
     Parameters
     ----------
     config : PointsConfig
-    files : sequence of pathlib.Path
-        Training samples.
-    held_out : sequence of pathlib.Path
-        Samples by which the best model is chosen; a part of the training samples if there are no
-        such files.
-    tests : sequence of pathlib.Path
-        Test samples; each path is evaluated separately, as resolutions may differ.
+    files : Samples
+        Each path of tests is evaluated separately, as resolutions may differ.
     roles : gnograd.data.Roles
-    directory : pathlib.Path
-        For model, checkpoint, history, results and examples; a run found there is continued.
-    computing : Computing
-    console : rich.console.Console
-    fresh : bool
-        Start anew even then.
+    run : Run
+        The directory gets the model, results and examples, too.
+    engine : TorchEngine
+    compiled : bool
+        Let PyTorch compile the model.
 
     Returns
     -------
@@ -102,72 +83,38 @@ def train(
     JobError
         The run cannot be started, continued or written.
     """
-    sets = _sets(config, files, held_out, tests, roles)
+    console = run.console
+    sets = _sets(config, files, roles)
     console.print("training: " + summary(sets.training), markup=False, soft_wrap=True)
     check_units(sets.training)
     tell(sets.training, console, config.model, config.radius)
-    device = TorchEngine(computing.device, computing.threads).device
     torch.manual_seed(config.seed)
     model = PointModel.for_data(sets.training, config.model, config.size, config.radius)
-    model = model.to(device)
-    settings = _settings(config, sets)
-    found = None if fresh else PointState.load(directory)
-    state = PointState(settings)
-    if found is not None:
-        state = found[0]
-        state.check(directory, settings)
-    _plan(state, config)
-    if state.finished:
-        console.print(f"ended after epoch {len(state.history)}; more --epochs train it further")
-    elif found is not None:
-        console.print(f"continuing after epoch {len(state.history)} of {config.epochs}")
-    bar = partial(_bar, "finding neighbours", console)
-    training = PointTraining(
-        model,
-        config,
-        PointBatches(model, sets.training, bar),
-        PointBatches(model, sets.held_out, bar),
-        computing.compiled,
-    )
-    if found is not None:
-        training.restore(found[1])
-    log = PointLog(directory, computing.log, len(state.history))
-    try:
-        seconds = training.fit(directory, state, log, console)
-    finally:
-        log.close()
-    best = training.best_model()
-    evaluation = Evaluation(best, files, sets, console)
-    evaluation.write(directory, config, state, seconds)
+    model = model.to(engine.device)
+    batches, held_out = PointBatches(model, sets.training), PointBatches(model, sets.held_out)
+    problem = PointProblem(model, config, batches, held_out, engine, compiled)
+    state = fit(problem, config, run, {"checksum of the data": sets.checksum})
+    evaluation = Evaluation(model.eval(), files, sets, held_out, console)
+    evaluation.write(run.directory, config, state, problem.steps)
     evaluation.show()
-    for name, what in (
-        ("model", "model.json"),
-        ("report", f"gnograd report {shlex.quote(str(directory))}"),
-    ):
-        where = str(directory / what) if name == "model" else what
-        console.print(f"{name + ':':9}{where}", markup=False, soft_wrap=True)
+    run.show("model", run.directory / "model.json")
+    run.show("report", f"gnograd report {shlex.quote(str(run.directory))}")
     return evaluation.means
 
 
 # ---- preparation ----
 
 
-def _sets(
-    config: PointsConfig,
-    files: Sequence[Path],
-    held_out: Sequence[Path],
-    tests: Sequence[Path],
-    roles: Roles,
-) -> Sets:
-    data = read(files, roles)
+def _sets(config: PointsConfig, files: Samples, roles: Roles) -> Sets:
+    data = read(files.data, roles)
     need_inputs(data, roles)
     roles = replace(roles, dimension=data.layout.dimension, known=True)
     of_tests = {}
-    for path in tests:
+    for path in files.test or []:
         name = str(path) if str(path) != HELD_OUT else str(path.absolute())
         of_tests[name] = read(path, roles)
-    if held_out:
-        training, validation = data, read(held_out, roles)
+    if files.validation:
+        training, validation = data, read(files.validation, roles)
         every = [training, validation]
     else:
         training, validation = split(data, config)
@@ -179,34 +126,6 @@ def _sets(
     return Sets(training, validation, of_tests, PointData.join(every).checksum())
 
 
-def _settings(config: PointsConfig, sets: Sets) -> dict[str, Any]:
-    """Settings that must not change when a run is continued."""
-    free = ("epochs", "patience", "learning_rate")
-    settings = {n: v for n, v in asdict(config).items() if n not in free}
-    settings = {n: getattr(v, "value", v) for n, v in settings.items()}
-    return settings | {"checksum of the data": sets.checksum}
-
-
-def _plan(state: PointState, config: PointsConfig) -> None:
-    """Plan the cycles of the learning rate: epochs added to a finished run get a new one."""
-    done = len(state.history)
-    end, peak = state.stretches[-1] if state.stretches else (0, 0.0)
-    if done and (config.epochs <= done or (state.finished and config.epochs == end)):
-        state.finished = True
-        return
-    if state.finished:
-        state.stretches[-1] = (done, peak)  # the run may have stopped early
-    elif state.stretches:
-        state.stretches.pop()
-    state.stretches.append((config.epochs, config.learning_rate))
-    state.finished = False
-
-
-def _bar(what: str, console: Console, items: Sequence[Sample]) -> Iterable[Sample]:
-    disable = not console.is_terminal
-    return track(items, escape(printable(what)), console=console, transient=True, disable=disable)
-
-
 # ---- evaluation ----
 
 
@@ -214,15 +133,21 @@ class Evaluation:
     """Errors of a model on held-out and test samples."""
 
     def __init__(
-        self, model: PointModel, files: Sequence[Path], sets: Sets, console: Console
+        self,
+        model: PointModel,
+        files: Samples,
+        sets: Sets,
+        held_out: PointBatches,
+        console: Console,
     ) -> None:
         self.model, self.console = model, console
-        self.training = f"{', '.join(map(str, files))}: {summary(sets.training)}"
+        self.training = f"{', '.join(map(str, files.data))}: {summary(sets.training)}"
         self.parts = {HELD_OUT: sets.held_out, **sets.tests}
-        self.errors: dict[str, Sequence[float]] = {}
-        for name, data in self.parts.items():
-            bar: Callable[..., Any] = partial(_bar, f"testing: {name}", console)
-            self.errors[name] = errors_of(model, PointBatches(model, data, bar))
+        self.errors = {HELD_OUT: errors_of(model, held_out)}
+        for name, data in sets.tests.items():
+            batches = PointBatches(model, data)
+            batches.find_neighbours(console, f"testing: {name}")
+            self.errors[name] = errors_of(model, batches)
         self.means = {name: float(np.mean(errors)) for name, errors in self.errors.items()}
 
     def show(self) -> None:
@@ -239,9 +164,7 @@ class Evaluation:
             )
         self.console.print(table)
 
-    def write(
-        self, directory: Path, config: PointsConfig, state: PointState, seconds: float
-    ) -> None:
+    def write(self, directory: Path, config: PointsConfig, state: State, steps: int) -> None:
         """Write the model, its errors and examples.
 
         Raises
@@ -249,21 +172,16 @@ class Evaluation:
         FileError
             Files cannot be written.
         """
-        try:
-            settings = {n: getattr(v, "value", v) for n, v in asdict(config).items()}
-            about = {"settings": settings, "gnograd": gg.__version__, "epoch": state.best_epoch}
+        settings = plain(config)
+        about = {"settings": settings, "gnograd": gg.__version__, "epoch": state.best_epoch}
+        with writing(directory):
             save(self.model, directory, about)
             gg.save_weights(directory / EXAMPLES, self._examples())
-            with atomic(directory / RESULTS) as stream:
-                text = json.dumps(self._results(settings, state, seconds), indent=1)
-                stream.write(text.encode())
-        except OSError as error:
-            reason = error.strerror or error
-            raise FileError(f"{directory}: the model cannot be written ({reason})") from error
+        with atomic(directory / RESULTS) as stream:
+            text = json.dumps(self._results(settings, state, steps), indent=1)
+            stream.write(text.encode())
 
-    def _results(
-        self, settings: dict[str, Any], state: PointState, seconds: float
-    ) -> dict[str, Any]:
+    def _results(self, settings: dict[str, Any], state: State, steps: int) -> dict[str, Any]:
         device = self.model.centre.device
         if device.type == "cuda":
             memory = torch.cuda.max_memory_allocated(device)
@@ -279,7 +197,7 @@ class Evaluation:
             "device": machine,
             "memory": memory,
             "seconds": state.history[-1].seconds,
-            "seconds_a_step": seconds,
+            "seconds_a_step": state.history[-1].seconds / (len(state.history) * steps),
             "epochs": len(state.history),
             "best_epoch": state.best_epoch,
             "versions": {"gnograd": gg.__version__, "torch": torch.__version__},

@@ -2,7 +2,7 @@
 """Job `gnograd train poisson`: train a solution operator on solutions, or on the equation."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ from rich.table import Table
 
 import gnograd as gg
 from gnograd.cli import figures, poisson_problem
-from gnograd.cli.checkpoint import Epoch
 from gnograd.cli.config import RINGS, Lesson, PoissonConfig, lessons
 from gnograd.cli.engine import Engine, Variable
+from gnograd.cli.job import Run
+from gnograd.cli.log import Epoch
 from gnograd.cli.network import Network
 from gnograd.cli.poisson_graphs import (
     EDGE_FEATURES,
@@ -30,7 +31,7 @@ from gnograd.cli.poisson_graphs import (
 from gnograd.cli.poisson_problem import SOURCE, Mesh, Problem
 from gnograd.cli.processes import ALONE, Processes
 from gnograd.cli.random_streams import Stream, generator
-from gnograd.cli.training import fit, relative_error
+from gnograd.cli.training import TrainingProblem, fit, relative_error
 
 Array = npt.NDArray[Any]
 
@@ -64,15 +65,7 @@ class Solved:
         return Task(self.problem, turn, points, self.weights[nodes], self.u[nodes])
 
 
-def train(
-    config: PoissonConfig,
-    physics: bool,
-    directory: Path,
-    engine: Engine,
-    console: Console,
-    fresh: bool = False,
-    processes: Processes = ALONE,
-) -> dict[str, float]:
+def train(config: PoissonConfig, physics: bool, run: Run, engine: Engine) -> dict[str, float]:
     """Train networks, print their errors on problems they have not seen, and draw a picture.
 
     Parameters
@@ -81,16 +74,10 @@ def train(
     physics : bool
         Train one network on the equation alone, one on the equation and on solutions, and one on
         solutions alone; without it the last only.
-    directory : pathlib.Path
-        For the picture, and a directory with checkpoint and history for each network; runs found
-        there are continued.
+    run : Run
+        The directory gets the picture, and a folder with checkpoint and history for each network.
     engine : Engine
         Engine of the computation.
-    console : rich.console.Console
-    fresh : bool
-        Start anew even then.
-    processes : Processes
-        Processes that share the work; the first one reads and writes files.
 
     Returns
     -------
@@ -98,7 +85,7 @@ def train(
         Mean relative L2 error over the test problems, by training data.
     """
     train_set, test_set = (
-        _solved(config.seed, stream, n, purpose, console, processes)
+        _solved(config.seed, stream, n, purpose, run)
         for stream, n, purpose in (
             (Stream.TRAINING_SAMPLE, config.samples, "training"),
             (Stream.TEST_SAMPLE, config.test_samples, "testing"),
@@ -107,29 +94,20 @@ def train(
     histories: dict[str, list[Epoch]] = {}
     models = []
     for lesson in lessons(physics):
-        console.print(f"training on {lesson.value}")
-        model = PoissonModel(config, lesson, train_set, test_set, engine, processes)
-        histories[lesson.value] = fit(
-            model,
-            epochs=config.epochs,
-            peak_rate=config.learning_rate,
-            seed=config.seed,
-            directory=directory / lesson.directory,
-            config=asdict(config) | {"lesson": lesson.value},
-            console=console,
-            fresh=fresh,
-            processes=processes,
-        )
+        run.console.print(f"training on {lesson.value}")
+        model = PoissonModel(config, lesson, train_set, test_set, engine, run.processes)
+        state = fit(model, config, run, {"lesson": lesson.value}, lesson.directory)
+        histories[lesson.value] = state.history
         models.append(model)
-    results = _results(models, console)
-    with processes.together():
-        if processes.first:
-            _draw(models[0], histories, directory / PICTURE)
-    console.print(f"picture: {directory / PICTURE}", soft_wrap=True)
+    results = _results(models, run.console)
+    with run.processes.together():
+        if run.processes.first:
+            _draw(models[0], histories, run.directory / PICTURE)
+    run.show("picture", run.directory / PICTURE)
     return results
 
 
-class PoissonModel:
+class PoissonModel(TrainingProblem):
     """Network, its loss in training, and its errors afterwards.
 
     The network encodes f and phi at the nodes of a problem, and decodes with
@@ -304,14 +282,12 @@ def _decoder(widths: Sequence[int], features: int, rng: np.random.Generator) -> 
     }
 
 
-def _solved(
-    seed: int, stream: Stream, n: int, purpose: str, console: Console, processes: Processes
-) -> list[Solved]:
+def _solved(seed: int, stream: Stream, n: int, purpose: str, run: Run) -> list[Solved]:
     """Draw problems and solve them."""
     problems = [poisson_problem.draw(generator(seed, stream, k)) for k in range(n)]
     cases = [(problem, poisson_problem.mesh(problem, RINGS)) for problem in problems]
-    bar = partial(track, description=f"solving {n} problems for {purpose}", console=console)
-    values = processes.measured(cases, _solution, len(cases[0][1].points), bar)
+    bar = partial(track, description=f"solving {n} problems for {purpose}", console=run.console)
+    values = run.processes.measured(cases, _solution, len(cases[0][1].points), bar)
     return [
         Solved(problem, mesh, mesh.weights(), u)
         for (problem, mesh), u in zip(cases, values, strict=True)

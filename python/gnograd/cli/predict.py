@@ -4,16 +4,17 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 from rich.progress import track
 
+from gnograd.cli.config import Places
 from gnograd.cli.errors import JobError
 from gnograd.cli.inspect import need_cells
-from gnograd.cli.point_training import error_of
+from gnograd.cli.point_problem import error_of
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.data import (
     DataError,
@@ -28,31 +29,18 @@ from gnograd.data import (
 from gnograd.data.writing import check_names
 from gnograd.models import PointModel, load
 
-__all__ = ["Names", "predict"]
+__all__ = ["predict"]
 
 Array = npt.NDArray[Any]
-
-
-class Names(NamedTuple):
-    """Names in the data that differ from those of the training data."""
-
-    points: str | None = None
-    output_points: str | None = None
-    grid: str | None = None
-    time: str | None = None
-    layout: tuple[str, ...] | None = None
-    cells: bool = False
-    mask: str | None = None
 
 
 def predict(
     directory: Path,
     files: Sequence[Path],
     out: Path,
-    names: Names,
+    names: Places,
     steps: int | None,
-    device: str,
-    threads: int,
+    engine: TorchEngine,
     console: Console,
 ) -> list[Path]:
     """Write the outputs of a model, and print their errors if the data have outputs.
@@ -64,11 +52,11 @@ def predict(
     files : sequence of pathlib.Path
         Files with the inputs, by the names that they had in training.
     out : pathlib.Path
-    names : Names
+    names : Places
+        Names in the data that differ from those of the training data.
     steps : int, optional
         Number of steps of a state in time.
-    device : {"cpu", "cuda"}
-    threads : int
+    engine : TorchEngine
     console : rich.console.Console
 
     Returns
@@ -84,7 +72,6 @@ def predict(
         There is no model.
     """
     check_names(out, ())
-    engine = TorchEngine(device, threads)
     try:
         model = load(directory, engine.device)
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -137,26 +124,19 @@ def predict(
     return written
 
 
-def _roles(layout: Layout, names: Names) -> Roles:
+def _roles(layout: Layout, names: Places) -> Roles:
     """Names of arrays that the model knows."""
 
     def of(fields: Sequence[Any]) -> tuple[str, ...]:
         return tuple(f.name for f in fields)
 
-    return Roles(
-        names.points,
-        of(layout.inputs),
-        None if layout.in_time else of(layout.outputs),
-        names.output_points,
-        of(layout.parameters),
-        of(layout.outputs) if layout.in_time else None,
-        layout.period,
-        names.grid,
-        layout.dimension,
-        names.time,
-        names.layout,
-        cells=names.cells,
-        mask=names.mask,
+    changing = "states" if layout.in_time else "outputs"
+    return names.roles(
+        inputs=of(layout.inputs),
+        parameters=of(layout.parameters),
+        period=layout.period,
+        dimension=layout.dimension,
+        **{changing: of(layout.outputs)},
     )
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 import gnograd as gg
 from gnograd.cli import report_figures
-from gnograd.cli.checkpoint import HISTORY, Epoch
 from gnograd.cli.errors import JobError
 from gnograd.cli.files import atomic
+from gnograd.cli.log import HISTORY, Epoch
 from gnograd.cli.points import EXAMPLES, RESULTS
 from gnograd.models import Description, description_of
 from gnograd.notation.text import printable, read_text

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
-from gnograd.cli.checkpoint import Epoch
+from gnograd.cli.log import Epoch, measured
 
 __all__ = ["course", "errors_by_resolution", "errors_by_sample", "example"]
 
@@ -28,15 +28,8 @@ def course(history: Sequence[Epoch], best_epoch: int) -> str:
     left, right = figure.subplots(1, 2, width_ratios=[2, 1])
     epochs = [row.epoch for row in history]
     left.semilogy(epochs, [row.loss for row in history], label="training loss", linewidth=1)
-    measured = [row for row in history if np.isfinite(row.held_out)]
-    left.semilogy(
-        [row.epoch for row in measured],
-        [row.held_out for row in measured],
-        "o-",
-        markersize=2.5,
-        linewidth=1,
-        label="held-out error",
-    )
+    held_out = measured(history)
+    left.semilogy(*held_out, "o-", markersize=2.5, linewidth=1, label="held-out error")
     if best_epoch:
         left.axvline(best_epoch, color="0.5", linestyle=":", label=f"best epoch, {best_epoch}")
     left.legend(frameon=False)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 import gnograd as gg
 import gnograd.torch
@@ -30,11 +31,14 @@ class TorchEngine:
     dtype : {"float32", "float64"}
     place : int
         Number of this process on its machine, which chooses the GPU.
+    precision : {"float32", "bfloat16", "float16"}
+        Precision of the products inside of `autocast`.
 
     Raises
     ------
     DeviceError
-        ``"cuda"`` without a GPU that PyTorch can use, or without the CUDA kernels.
+        ``"cuda"`` without a GPU that PyTorch can use, or without the CUDA kernels; ``"float16"``
+        without ``"cuda"``.
     """
 
     gelu = staticmethod(torch.nn.functional.gelu)
@@ -47,6 +51,7 @@ class TorchEngine:
         threads: int = 0,
         dtype: npt.DTypeLike = np.float32,
         place: int = 0,
+        precision: str = "float32",
     ) -> None:
         if device == "cuda" and not torch.cuda.is_available():
             raise DeviceError("--device cuda: PyTorch finds no GPU that it can use")
@@ -55,19 +60,21 @@ class TorchEngine:
                 "--device cuda: gnograd was built without CUDA kernels; "
                 "install it again where nvcc is"
             )
+        if device != "cuda" and precision == "float16":
+            raise DeviceError("--precision float16 needs --device cuda; bfloat16 does not")
         if threads:
             torch.set_num_threads(threads)
         self.device = torch.device(device)
         if device == "cuda":
             self.device = torch.device(device, place % torch.cuda.device_count())
-        self.dtype = np.dtype(dtype)
+        self.dtype, self.precision = np.dtype(dtype), precision
         self._kind = torch.from_numpy(np.empty(0, self.dtype)).dtype
 
-    def parameter(self, values: Array) -> Tensor:
+    def parameter(self, values: Array) -> Any:
         """Array whose gradient is wanted."""
         return self.constant(values).requires_grad_()
 
-    def constant(self, values: Array) -> Tensor:
+    def constant(self, values: Array) -> Any:
         """Array without gradient."""
         return torch.tensor(values, dtype=self._kind, device=self.device)
 
@@ -78,7 +85,7 @@ class TorchEngine:
     def assign(self, array: Tensor, values: Array) -> None:
         """Set the values of a parameter."""
         with torch.no_grad():
-            array.copy_(torch.from_numpy(values))
+            array.copy_(torch.tensor(values))
 
     def step(self) -> AbstractContextManager[None]:
         """Context of a training step; PyTorch frees memory by itself."""
@@ -88,9 +95,16 @@ class TorchEngine:
         """Context of an evaluation without derivatives."""
         return torch.no_grad()
 
-    def adam(self, parameters: Sequence[Tensor], lr: float) -> "Adam":
-        """Optimiser of the parameters."""
-        return Adam(parameters, lr)
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Context of a network whose products are in the engine's precision."""
+        if self.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.device.type, getattr(torch, self.precision))
+
+    def adam(self, parameters: Sequence[Tensor], lr: float, *settings: float) -> "Adam":
+        """Optimiser of the parameters, with the further arguments of `TapeAdam`."""
+        scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "float16")
+        return Adam(scaler, parameters, lr, *settings)
 
     def sum_gradients(self, comm: Communicator, parameters: Sequence[Tensor]) -> None:
         """Replace the gradients of the last ``backward`` by their sums over processes."""
@@ -98,20 +112,29 @@ class TorchEngine:
         for p, gradient in zip(parameters, gg.distributed.sum_gradients(comm, parts), strict=True):
             p.grad = gradient
 
-    def norm(self, x: Tensor) -> Tensor:
+    def norm(self, x: Tensor) -> Any:
         """Euclidean norm along the last axis."""
-        norm: Tensor = torch.linalg.vector_norm(x, dim=-1)
-        return norm
+        return torch.linalg.vector_norm(x, dim=-1)
 
 
 class Adam:
-    """PyTorch's Adam, with the state of `gnograd.autodiff.Adam`."""
+    """PyTorch's AdamW, with the state of the tape's."""
 
     _names = {"mean": "exp_avg", "mean_square": "exp_avg_sq"}  # noqa: RUF012
 
-    def __init__(self, parameters: Sequence[Tensor], lr: float) -> None:
-        self.parameters = list(parameters)
-        self.optimiser = torch.optim.Adam(self.parameters, lr=lr)
+    def __init__(
+        self,
+        scaler: torch.amp.GradScaler,
+        parameters: Sequence[Tensor],
+        lr: float,
+        weight_decay: float = 0.0,
+        clip: float = 0.0,
+        ema: float = 0.0,
+    ) -> None:
+        self.scaler, self.parameters, self.clip = scaler, list(parameters), clip
+        self.optimiser = torch.optim.AdamW(self.parameters, lr, weight_decay=weight_decay)
+        self.ema = ema
+        self.average = [p.detach().clone() for p in self.parameters] if ema else []
 
     @property
     def lr(self) -> float:
@@ -122,22 +145,45 @@ class Adam:
     def lr(self, lr: float) -> None:
         self.optimiser.param_groups[0]["lr"] = lr
 
+    def backward(self, loss: Tensor) -> None:
+        """Gradients of the parameters."""
+        self.scaler.scale(loss).backward()
+
     def step(self) -> None:
         """Move the parameters along the gradients, and drop the gradients."""
-        self.optimiser.step()
+        for p in self.parameters:
+            if p.grad is None:  # as on the tape, so that all have equally many steps
+                p.grad = torch.zeros_like(p)
+        if self.clip:
+            self.scaler.unscale_(self.optimiser)
+            torch.nn.utils.clip_grad_norm_(self.parameters, self.clip)
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
         self.optimiser.zero_grad()
+        if self.ema:
+            now = [p.detach() for p in self.parameters]
+            get_ema_multi_avg_fn(self.ema)(self.average, now, 0)
 
     def state_dict(self) -> dict[str, Any]:
-        """Learning rate, steps taken, running averages."""
-        states = [self.optimiser.state[p] for p in self.parameters]
-        return {
+        """Numbers, running averages of the gradients, and the average of the parameters."""
+        states = [self.optimiser.state.get(p, {}) for p in self.parameters]
+        state: dict[str, Any] = {
             "lr": self.lr,
-            "steps": int(states[0]["step"]),
+            "steps": int(states[0].get("step", 0)),
             **{
-                ours: [state[theirs].cpu().numpy() for state in states]
+                ours: [
+                    (s[theirs] if s else torch.zeros_like(p)).cpu().numpy()
+                    for s, p in zip(states, self.parameters, strict=True)
+                ]
                 for ours, theirs in self._names.items()
             },
         }
+        if self.average:
+            state["average"] = [a.cpu().numpy().copy() for a in self.average]
+        if self.scaler.is_enabled():
+            found = self.scaler.state_dict()
+            state |= {"scale": found["scale"], "growth": found["_growth_tracker"]}
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a `state_dict`."""
@@ -150,3 +196,8 @@ class Adam:
                     for ours, theirs in self._names.items()
                 },
             }
+        for average, values in zip(self.average, state.get("average", []), strict=True):
+            average.copy_(torch.tensor(values))
+        if self.scaler.is_enabled():
+            changed = {"scale": state["scale"], "_growth_tracker": int(state["growth"])}
+            self.scaler.load_state_dict({**self.scaler.state_dict(), **changed})

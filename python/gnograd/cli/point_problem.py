@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""Functions on points as a problem to train on: batches, loss, held-out error."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from gnograd.cli.config import PointsConfig
+from gnograd.cli.point_batches import Batch, PointBatches
+from gnograd.cli.torch_engine import TorchEngine
+from gnograd.cli.training import TrainingProblem
+from gnograd.models import PointModel
+
+__all__ = ["PointProblem", "error_of", "relative_errors"]
+
+FLOOR = 1e-2
+"""Lower bound of the norm in relative errors, as a fraction of the typical one in training data."""
+
+
+def relative_errors(
+    prediction: np.ndarray[Any, Any],
+    truth: np.ndarray[Any, Any],
+    counted: np.ndarray[Any, Any] | None = None,
+) -> float:
+    """Relative L2 error over points, and times, of one sample: the mean over channels.
+
+    Channels that are zero everywhere are left out; if all are, the error is absolute. Channels that
+    are not `counted` are left out too; without any counted channel there is no error.
+    """
+    if counted is not None and not counted.all():
+        prediction, truth = prediction[..., counted], truth[..., counted]
+        if not counted.any():
+            return 0.0
+    axes = tuple(range(truth.ndim - 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = np.sqrt(np.square(prediction - truth, dtype=np.float64).sum(axis=axes))
+    norm = np.sqrt(np.square(truth, dtype=np.float64).sum(axis=axes))
+    there = norm > 0
+    value = (error[there] / norm[there]).mean() if there.any() else error.mean()
+    return float(value) if np.isfinite(value) else math.inf
+
+
+def norms(x: Tensor) -> Tensor:
+    """L2 norms of the columns of `x`, (n, c), summed in float64: float32 loses four digits."""
+    return torch.linalg.vector_norm(x, dim=0, dtype=torch.float64)
+
+
+class PointProblem(TrainingProblem):
+    """A model with its training and held-out samples.
+
+    Parameters
+    ----------
+    model : PointModel
+    config : PointsConfig
+    training, held_out : PointBatches
+    engine : TorchEngine
+    compiled : bool
+        Let PyTorch compile the model.
+    """
+
+    engine: TorchEngine
+    measurements = 50
+    keeps_best = True
+
+    def __init__(
+        self,
+        model: PointModel,
+        config: PointsConfig,
+        training: PointBatches,
+        held_out: PointBatches,
+        engine: TorchEngine,
+        compiled: bool = False,
+    ) -> None:
+        self.model, self.config, self.engine = model, config, engine
+        self.training, self.held_out = training, held_out
+        self.parameters = dict(model.named_parameters())
+        learnt = model.output_std > 0
+        self.learnt = None if bool(learnt.all()) else learnt.nonzero()[:, 0]
+        self._forward: Any = torch.compile(model, dynamic=True) if compiled else model
+        self.steps = -(-len(training.steps) // config.batch)
+
+    def prepare(self, console: Console) -> None:
+        """Make all graphs."""
+        for part in (self.training, self.held_out):
+            part.find_neighbours(console, "finding neighbours")
+
+    def batches(self, rng: np.random.Generator) -> Iterator[Batch]:
+        """All steps of the training data in a random order."""
+        config = self.config
+        steps, samples = self.training.steps, self.training.data.samples
+        order = rng.permutation(len(steps))
+        self.model.train()
+        for start in range(0, len(order), config.batch):
+            some = [steps[k] for k in order[start : start + config.batch]]
+            noise = None
+            if config.noise:
+                channels = self.model.description.widths[2]
+                scale = config.noise * self.model.input_std[-channels:].cpu().numpy()
+                scale *= self.model.output_std.cpu().numpy() > 0
+                noise = [
+                    scale * rng.standard_normal((len(samples[k].points), channels)) for k, _ in some
+                ]
+            yield self.training.batch(some, noise)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Mean loss over samples and channels: relative L2 error, or mean square for time steps.
+
+        Channels that are constant for the model are left out. Sums are taken sample by sample, so
+        that their order is the same on every device.
+        """
+        with self.engine.autocast():
+            prediction = self._forward(*batch.known)
+        std, mean, truth = self.model.output_std, self.model.output_mean, batch.truth
+        if self.learnt is not None:
+            if not len(self.learnt):
+                return 0 * prediction.sum()
+            std, mean = std[self.learnt], mean[self.learnt]
+            prediction, truth = prediction[:, self.learnt], truth[:, self.learnt]
+        losses = []
+        for made, true in zip(prediction.split(batch.sizes), truth.split(batch.sizes), strict=True):
+            if self.model.description.layout.in_time:
+                losses.append(((made - true) / std).square().mean())
+            else:
+                typical = (std.square() + mean.square()).sqrt()
+                least = FLOOR * typical * len(true) ** 0.5
+                losses.append((norms(made - true) / norms(true).maximum(least)).mean())
+        return torch.stack(losses).mean()
+
+    def held_out_error(self) -> float:
+        """Mean error over the held-out samples."""
+        return float(np.mean(errors_of(self.model, self.held_out)))
+
+
+def error_of(model: PointModel, made: np.ndarray[Any, Any], truth: np.ndarray[Any, Any]) -> float:
+    """Relative error of a model's prediction for a sample.
+
+    Parameters
+    ----------
+    model : PointModel
+    made : ndarray, (m, channels), or states behind the first (n_times - 1, n, channels)
+    truth : ndarray, (m, channels), or all states (n_times, n, channels)
+    """
+    counted = model.counted(truth)
+    return relative_errors(made, truth[1:] if made.ndim == 3 else truth, counted)
+
+
+def errors_of(model: PointModel, batches: PointBatches) -> Sequence[float]:
+    """Relative error of every sample; for trajectories, of the prediction from the first state."""
+    model.eval()
+    errors = []
+    for sample in batches.data.samples:
+        made = model.predict(sample, graphs=batches.graphs(sample))
+        if sample.states is not None:
+            errors.append(error_of(model, made[1:], sample.states))
+        else:
+            assert sample.outputs is not None
+            errors.append(error_of(model, made, sample.outputs))
+    return errors
