@@ -552,6 +552,8 @@ def test_select_blocks(dtype, rng):
     expected = gg.select_blocks(q, k, lse, **static)
     actual = gg.select_blocks(*to_device((q, k, lse)), **static)
     assert_array_equal(actual.get(), expected)
+    with pytest.raises(NotImplementedError, match="select_blocks: this is computed on the CPU"):
+        gg.select_blocks(*to_device((q, k, lse)), **{**static, "causal": False}, keep=2)
 
 
 @pairs(case=test_neighbors.CASES, d=[1, 2, 3], dtype=["float32", "float64"])

@@ -47,7 +47,8 @@ def test_mpi_torch(size):
 @pytest.mark.exhaustive
 def test_gloo():
     pytest.importorskip("torch")
-    assert all_passed(torchrun, 2, "check_plan.py", "check_operators.py", "check_modules.py")
+    programs = "check_plan.py", "check_operators.py", "check_modules.py", "check_attention.py"
+    assert all_passed(torchrun, 2, *programs)
 
 
 @pytest.mark.exhaustive

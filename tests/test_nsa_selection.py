@@ -246,6 +246,7 @@ DOWN = {
     "balls": {"query_block": 8, "exclude_own": True},
     "ragged-balls": {"query_block": 7, "exclude_own": True, "n_keys": 53, "scale": 0.3},
     "forced": {"first_blocks": 1, "local_blocks": 1, "query_block": 4, "n_blocks": 5},
+    "first, but not own": {"first_blocks": 2, "exclude_own": True, "query_block": 4},
     "forced-only": {"first_blocks": 2, "local_blocks": 1, "query_block": 40},
     "packed": SELECT["packed"],
     "uneven": {"block": 5, "stride": 3, "block_size": 7},
@@ -274,7 +275,7 @@ def test_the_whole_tree_is_the_full_selection(change, rng):
     expected = gg.select_blocks(q, k, lse, **static)
     for keep in 40, 2**70:
         assert_array_equal(gg.select_blocks(q, k, lse, keep=keep, **static), expected)
-        if not {"exclude_own", "local_blocks"} & static.keys():  # else not all are candidates
+        if not {"exclude_own", "first_blocks"} & static.keys():  # else not all are candidates
             assert_array_equal(gg.select_blocks(q, k, keep=keep, **static), expected)
 
 

@@ -259,7 +259,10 @@ def select_blocks_down_the_tree(
             at = [t - q_first + q_offset for t in queries]
             own = range(at[0] // block_size, at[-1] // block_size + 1)
             near = range(own[0] - local_blocks + 1, own[-1] + 1) if local_blocks else range(0)
-            always = [b for b in range(n) if b < first_blocks or b in near]
+            hidden_own = own if exclude_own else range(0)
+            always = [
+                b for b in range(n) if (b < first_blocks or b in near) and b not in hidden_own
+            ]
             for h in range(n_heads):
 
                 def scores(balls, level, queries=queries, h=h, keys=keys, overlap=overlap):

@@ -3,8 +3,8 @@
 !> Selections of blocks: their arguments, checked; queries cut into chunks; the tree of blocks above
 !> each sequence.
 !>
-!> Ball b of level l is the blocks b 2^l .. (b + 1) 2^l - 1 of a sequence, as far as it has them. The
-!> top of a tree is the first level with no more balls than are kept, and never the blocks.
+!> Ball b of level l is the blocks b 2^l .. (b + 1) 2^l - 1 of a sequence, as far as it has them.
+!> The top of a tree is the first level with no more balls than are kept, and never the blocks.
 module gnograd_kernels_selection
   use gnograd_core_error, only: error_type, check_allocation, fail, code_value, code_unsupported
   use gnograd_core_kinds, only: int64
@@ -99,7 +99,8 @@ contains
     compressed = compressed_offsets(keys, static%block, static%stride)
     ! there may be room behind the last token of packed sequences
     n = compressed(size(compressed))
-    if (n > static%n_compressed .or. (.not. associated(static%cu_k) .and. n < static%n_compressed)) then
+    if (n > static%n_compressed .or. &
+      & (.not. associated(static%cu_k) .and. n < static%n_compressed)) then
       call fail(error, code_value, name//": k must have the compressed tokens of all keys")
       return
     end if
