@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -214,6 +215,17 @@ def test_what_users_of_pytorch_call(check, monkeypatch):
     monkeypatch.setattr(fronts, "DEVICE", "cpu")
     with tensors_on_gpu():
         getattr(fronts, check)()
+
+
+@on_host
+def test_host_time_of_a_call():
+    """Some four times that of the CPU's call forward, six in training, would be too much."""
+    pytest.importorskip("torch")
+    command = [sys.executable, "benchmarks/gpu_calls.py", "--turns", "30"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    ratios = re.findall(r"^(\w+), GPU +([\d.]+) x", run.stdout, re.MULTILINE)
+    assert [face for face, _ in ratios] == ["forward", "training"]
+    assert all(float(r) < most for (_, r), most in zip(ratios, (4, 6), strict=True)), run.stdout
 
 
 @on_host
