@@ -73,8 +73,17 @@ def test_the_page_sets_times_beside_the_model(tmp_path, capsys):
 
 
 def test_an_empty_folder_has_a_page(tmp_path):
-    page = lease.page(tmp_path)
-    assert "Checks: 0 well, 0 not" in page and "None were timed." in page
+    """By a Python that has nothing but its own library."""
+    program = "tools/lease/lease.py", "page", "--out", str(tmp_path)
+    command = [sys.executable, "-I", "-S", *program]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "Checks: 0 well, 0 not" in run.stdout and "None were timed." in run.stdout
+
+
+def test_published_cases_are_cases():
+    assert set(lease.PUBLISHED) <= set(cases.CASES)
+    nodes, edges = cases.icosahedron(2)
+    assert len(nodes) == 162 and len(edges) == 60 * (1 + 4 + 16)
 
 
 def test_the_model_is_that_of_the_page():
