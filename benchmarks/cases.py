@@ -291,8 +291,6 @@ on_random_graph("edge_softmax", _softmax, "8 heads", _EDGES * 16, _EDGES * 24, s
 # grid N320 (542,080 points) and an icosahedron refined six times (40,962 nodes) with the edges of
 # all levels. Channels are not told; 16 x 64 are that project's usual ones. Points of the grid are
 # a spiral's here, with as many; its edges to the nodes are those within 0.6 times the longest edge.
-PUBLISHED_ON = "anemoi-core pull request 631, H200"
-PUBLISHED = {"icosahedron_era_to_h": 2.77, "icosahedron_h_to_h": 0.83, "icosahedron_h_to_era": 4.87}
 
 
 def icosahedron(level: int) -> tuple[np.ndarray, np.ndarray]:

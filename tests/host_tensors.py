@@ -23,13 +23,17 @@ DEVICE = torch.device("cuda", 0)
 
 
 @contextlib.contextmanager
-def tensors_on_gpu(stream: int = 0) -> Iterator[SimpleNamespace]:
-    """Have all tensors say so inside the block; the number of the current stream can be set."""
+def tensors_on_gpu(stream: int = 0, computed: bool = True) -> Iterator[SimpleNamespace]:
+    """Have all tensors say so inside the block; the number of the current stream can be set.
+
+    If nothing is computed, as where launches are left out, memory is PyTorch's.
+    """
     current = SimpleNamespace(cuda_stream=stream)
     empty = torch.empty
 
     def in_memory_of_the_library(*shape, dtype=None, device=None, **more):
-        size = math.prod(shape[0]) * dtype.itemsize if device == DEVICE and not more else 0
+        ours = computed and device == DEVICE and not more
+        size = math.prod(shape[0]) * dtype.itemsize if ours else 0
         if not size:
             return empty(*shape, dtype=dtype, **more)
         memory = cuda_arrays.Memory.allocate(size, 0, current.cuda_stream)

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -72,8 +73,17 @@ def test_the_page_sets_times_beside_the_model(tmp_path, capsys):
 
 
 def test_an_empty_folder_has_a_page(tmp_path):
-    page = lease.page(tmp_path)
-    assert "Checks: 0 well, 0 not" in page and "None were timed." in page
+    """By a Python that has nothing but its own library."""
+    program = "tools/lease/lease.py", "page", "--out", str(tmp_path)
+    command = [sys.executable, "-I", "-S", *program]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "Checks: 0 well, 0 not" in run.stdout and "None were timed." in run.stdout
+
+
+def test_published_cases_are_cases():
+    assert set(lease.PUBLISHED) <= set(cases.CASES)
+    nodes, edges = cases.icosahedron(2)
+    assert len(nodes) == 162 and len(edges) == 60 * (1 + 4 + 16)
 
 
 def test_the_model_is_that_of_the_page():
@@ -214,6 +224,17 @@ def test_what_users_of_pytorch_call(check, monkeypatch):
     monkeypatch.setattr(fronts, "DEVICE", "cpu")
     with tensors_on_gpu():
         getattr(fronts, check)()
+
+
+@on_host
+def test_host_time_of_a_call():
+    """Some four times that of the CPU's call forward, six in training, would be too much."""
+    pytest.importorskip("torch")
+    command = [sys.executable, "benchmarks/gpu_calls.py", "--turns", "30"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    ratios = re.findall(r"^(\w+), GPU +([\d.]+) x", run.stdout, re.MULTILINE)
+    assert [face for face, _ in ratios] == ["forward", "training"]
+    assert all(float(r) < most for (_, r), most in zip(ratios, (4, 6), strict=True)), run.stdout
 
 
 @on_host
