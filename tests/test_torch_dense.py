@@ -276,6 +276,9 @@ def test_gumbel_noise_in_tiles(monkeypatch):
     monkeypatch.setattr("gnograd.torch.slice_attention._TILE", 7 * layer.heads * layer.slice_num)
     for a, b in zip(derivatives(), whole, strict=True):
         torch.testing.assert_close(a, b)
+    torch.manual_seed(3)
+    gradient = torch.func.grad(lambda x: layer(x, cu_seqlens=[0, 20, 20, 31]).square().sum())
+    torch.testing.assert_close(gradient(x.detach()), whole[1])
 
 
 def test_slices_compile_and_refuse():

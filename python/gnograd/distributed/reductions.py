@@ -66,12 +66,15 @@ def shared(comm: Communicator, array: Any) -> Any:
     --------
     The mean of all processes' rows is taken from the rows of each:
 
-    >>> import torch
     >>> import gnograd as gg
+    >>> import gnograd.autodiff as ad
     >>> comm = gg.distributed.communicator()
-    >>> rows = torch.rand(5, 3, requires_grad=True)
+    >>> rows = ad.Tape("float64").parameter([[1.0, 5.0], [3.0, 7.0]])
     >>> mean = gg.distributed.shared(comm, gg.distributed.mean(comm, rows))
-    >>> (rows - mean).square().sum().backward()
+    >>> ad.sum((rows - mean) ** 2).backward()
+    >>> rows.grad
+    array([[-2., -2.],
+           [ 2.,  2.]])
     """
     front = front_of(array)
     return array if front is None else front.shared(comm, array)

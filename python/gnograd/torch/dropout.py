@@ -55,11 +55,11 @@ def split_mix(seed: Tensor, first: int, n: int) -> Tensor:
     Tensor of int64, (n,)
         From 0 to ``2**53 - 1``.
     """
-    numbers = torch.arange(first + 1, first + n + 1, device=seed.device)
-    z = seed + numbers * _signed(0x9E3779B97F4A7C15)
-    z = (z ^ _shifted(z, 30)) * _signed(0xBF58476D1CE4E5B9)
-    z = (z ^ _shifted(z, 27)) * _signed(0x94D049BB133111EB)
-    z = z ^ _shifted(z, 31)
+    z = torch.arange(first + 1, first + n + 1, device=seed.device)
+    z.mul_(_signed(0x9E3779B97F4A7C15)).add_(seed)
+    z.bitwise_xor_(_shifted(z, 30)).mul_(_signed(0xBF58476D1CE4E5B9))
+    z.bitwise_xor_(_shifted(z, 27)).mul_(_signed(0x94D049BB133111EB))
+    z.bitwise_xor_(_shifted(z, 31))
     return _shifted(z, 11)
 
 
@@ -70,4 +70,4 @@ def _signed(bits: int) -> int:
 
 def _shifted(z: Tensor, n: int) -> Tensor:
     """Logical shift to the right, which fills up with zeros."""
-    return z >> n & 2 ** (64 - n) - 1
+    return (z >> n).bitwise_and_(2 ** (64 - n) - 1)

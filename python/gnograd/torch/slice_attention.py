@@ -62,8 +62,8 @@ class SliceAttention(nn.Module):
     Noise is ``-log(-log(u + 1e-8) + 1e-8)``, where u is ``2**-53`` times the first 53 bits of
     number ``(row * heads + head) * slice_num + slice`` of the sequence that SplitMix64 makes of a
     seed, as for the dropout of `mha_gat`; a call takes its seed from PyTorch's generator of the
-    device. Weights with noise are made for some points at a time, and again in the backward pass:
-    there is no array of points times slices.
+    device. Weights with noise are made for some points at a time, and again in the backward pass;
+    none are kept.
 
     References
     ----------
@@ -266,7 +266,8 @@ class _Noise:
         """Call for a tile, whose weights are made again in the backward pass if there are more."""
         heat = self.temperature[tile] if len(self.temperature) > 1 else self.temperature
         parts = array, self.x[tile], heat, tile.start
-        if tile.stop - tile.start == len(self.x):
+        # torch.func's transforms take no checkpoints
+        if tile.stop - tile.start == len(self.x) or torch._C._are_functorch_transforms_active():
             return one(*parts)
         out: Tensor = checkpoint(one, *parts, use_reentrant=False, preserve_rng_state=False)
         return out
@@ -275,9 +276,11 @@ class _Noise:
         """Weights of some points, (n, heads, slices), the first of them by number."""
         logits = self.layer.in_project_slice(x)
         place = first * self.layer.heads * self.layer.slice_num
-        u = split_mix(self.seed, place, logits.numel()).to(torch.float64) * 2.0**-53
-        u = u.view_as(logits).to(torch.promote_types(logits.dtype, torch.float32))
-        noise = -torch.log(-torch.log(u + 1e-8) + 1e-8)
+        with torch.no_grad():
+            bits = split_mix(self.seed, place, logits.numel()).view_as(logits)
+            u = bits.to(torch.promote_types(logits.dtype, torch.float32)).mul_(2.0**-53)
+            # in place: -log(-log(u + 1e-8) + 1e-8)
+            noise = u.add_(1e-8).log_().neg_().add_(1e-8).log_().neg_()
         return torch.softmax((logits + noise) / temperature[..., None], dim=-1).to(x.dtype)
 
 
