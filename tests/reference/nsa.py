@@ -180,7 +180,7 @@ def compress(x, w, *, block, stride, cu=None):
 
 
 def select_blocks(
-    q, k, *, block, stride, block_size, n_blocks, n_keys=None, scale=None, causal=False,
+    q, k, lse=None, *, block, stride, block_size, n_blocks, n_keys=None, scale=None, causal=False,
     q_offset=0, cu_q=None, cu_k=None, query_block=1, first_blocks=0, local_blocks=0,
     exclude_own=False,
 ):  # fmt: skip
