@@ -1,96 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Native sparse attention on the tape, against the operators."""
+"""Native sparse attention on the tape: a layer of all branches, and refusals."""
 
 import numpy as np
 import pytest
 
-import gnograd as gg
 import gnograd.autodiff as ad
-from test_nsa import CASES
-from test_nsa_selection import COMPRESS, compress_inputs
-
-ALL = {
-    **{case.name: (case.operator, case.inputs, case.arguments) for case in CASES},
-    **{
-        f"compress {name}": (
-            gg.compress,
-            lambda rng, static=static: compress_inputs(static, rng),
-            lambda _, static=static: static,
-        )
-        for name, static in COMPRESS.items()
-    },
-}
-
-
-@pytest.fixture(params=ALL.values(), ids=ALL.keys())
-def case(request):
-    return request.param
-
-
-def set_up(case, rng):
-    operator, inputs, arguments = case
-    return operator, getattr(ad, operator.name), list(inputs(rng)), arguments(rng)
-
-
-def there(items):
-    return [item for item in items if item is not None]
-
-
-def outputs_of(result):
-    return result if isinstance(result, tuple) else (result,)
-
-
-def finite(outputs):
-    """Outputs whose cotangent may differ from 0: lse is -inf where nothing is visible."""
-    return [y for y in outputs if np.isfinite(y.value).all()]
-
-
-def product(tape, arrays, others):
-    total = tape.constant(0.0)
-    for a, b in zip(arrays, others, strict=True):
-        total = total + ad.sum(a * b)
-    return total
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_value_and_gradients_are_those_of_the_operator(case, rng, dtype):
-    operator, on_tape, inputs, static = set_up(case, rng)
-    inputs = [None if x is None else x.astype(dtype) for x in inputs]
-    tape = ad.Tape(dtype)
-    x = [None if value is None else tape.parameter(value) for value in inputs]
-    outputs = outputs_of(on_tape(*x, **static))
-    for y, expected in zip(outputs, outputs_of(operator(*inputs, **static)), strict=True):
-        np.testing.assert_array_equal(y.value, expected)
-    kept = finite(outputs)
-    cotangents = [rng.normal(size=y.shape).astype(dtype) for y in kept]
-    given = tuple(cotangents + [None] * (len(outputs) - len(kept)))
-    expected = operator.vjp(given if len(outputs) > 1 else given[0], inputs, **static)
-    for create_graph in (False, True):
-        loss = product(tape, kept, cotangents)
-        found = ad.grad(loss, there(x), create_graph=create_graph)
-        for a, b in zip(found, there(expected), strict=True):
-            np.testing.assert_array_equal(a.value, b)
-
-
-def test_second_order_is_that_of_the_operator(case, rng):
-    """The gradient of <grad, direction> is jvp to the cotangent and hvp to the inputs."""
-    operator, on_tape, inputs, static = set_up(case, rng)
-    tape = ad.Tape("float64")
-    x = [None if value is None else tape.parameter(value) for value in inputs]
-    y = outputs_of(on_tape(*x, **static))[0]
-    cotangent = tape.parameter(rng.normal(size=y.shape))
-    gradients = ad.grad(ad.sum(y * cotangent), there(x), create_graph=True)
-    directions = [None if value is None else rng.normal(size=value.shape) for value in inputs]
-    total = product(tape, gradients, there(directions))
-    found = ad.grad(total, [cotangent, *there(x)])
-    several = operator is gg.compressed_attention
-    given = (cotangent.value, None) if several else cotangent.value
-    expected = [
-        outputs_of(operator.jvp(inputs, directions, **static))[0],
-        *there(operator.hvp(given, inputs, directions, **static)),
-    ]
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_allclose(a.value, b, rtol=1e-13, atol=1e-13)
 
 
 def test_a_whole_layer_by_differences(rng):

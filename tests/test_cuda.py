@@ -23,25 +23,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gnograd as gg
-import test_aggregation
+import table
 import test_ascend
-import test_attention
 import test_compat
-import test_dense
-import test_dimenet
-import test_edge_mlp
-import test_edge_softmax
-import test_edge_updates
-import test_gno
-import test_gno_deep
-import test_gno_jets
-import test_moments
 import test_neighbor_list
 import test_neighbors
-import test_nsa
-import test_relational
 from conftest import GRAPHS, Edges, pairs, power_law
-from faces import Case, convert, like
+from faces import Call, like
 from gnograd.backends import cuda_arrays, cuda_library, has_cuda
 from gnograd.compat import ascend
 from gnograd.compat.pylibcugraphops import dimenet
@@ -50,21 +38,18 @@ from gnograd.compat.pylibcugraphops.operators import ActivationKind, AggOp, mha_
 from gnograd.notation import shapes
 from gpus import GPUS, needs_gpu, on_host
 from processes import mpiexec
-from reference import gno
+from reference import gno, nsa
 
 pytestmark = needs_gpu
 if GPUS:
     from gnograd.backends import cuda
 
-CASES = (
-    test_aggregation.MANY + test_attention.MANY + test_relational.MANY + test_edge_updates.MANY
-    + test_edge_softmax.MANY + test_moments.MANY
-)  # fmt: skip
-FEW = (
-    test_aggregation.FEW + test_attention.FEW + test_relational.FEW + test_edge_updates.FEW
-    + test_edge_softmax.MANY[1:]
-)  # fmt: skip
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
+CASES = table.of("aggregation", "attention", "relational", "edge_updates", "moments")
+FEW = [case for case in CASES if not case.many and case.family != "moments"]
+NETWORKS = table.of("gno", "gno_deep", "gno_jets", "edge_mlp", large=False)
+SPARSE = [case for case in table.of("nsa", large=False) if case.name != "compress"]
+PLAIN = [case for case in FEW if case.name.startswith("mha") and "dropout" not in case.static]
+FEW_GAT = table.the("mha_gat", num_heads=2)
 few_cases = pytest.mark.parametrize("case", FEW, ids=str)
 EPS = {"float64": 1e-13, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
@@ -120,11 +105,9 @@ def columns(array, begin):
 
 
 def draw(case, edges, rng, dtype):
-    """Inputs, tangents and a cotangent in this dtype."""
-    inputs = case.inputs(edges, rng)
-    cotangent = rng.normal(size=case.operator(*inputs, **case.arguments(edges)).shape)
-    groups = (inputs, like(inputs, rng), (cotangent,))
-    return [tuple(None if a is None else a.astype(dtype) for a in group) for group in groups]
+    """Inputs, tangents and cotangents in this dtype."""
+    call = Call(case, edges, rng).convert(dtype)
+    return call.inputs, call.tangents, call.cotangents
 
 
 def as_tuple(outputs):
@@ -234,10 +217,21 @@ def assert_close(actual, exact, dtype, slack, terms=0):
     assert_allclose(actual[finite], exact[finite], rtol=0, atol=slack * (EPS[dtype] * scale + sums))
 
 
-@every_case
-def test_faces(case, any_graph, rng):
-    inputs, tangents, (cotangent,) = draw(case, any_graph, rng, "float64")
-    check_faces(case.operator, inputs, tangents, cotangent, case.arguments(any_graph), "float64")
+def check(case, edges, rng, dtype="float64", slack=1):
+    inputs, tangents, cotangents = draw(case, edges, rng, numbers(dtype))
+    check_faces(case.operator, inputs, tangents, cotangents, case.arguments(edges), dtype, slack)
+
+
+@table.on_graphs(CASES + table.of("agg_edge_to_edge"))
+def test_faces(case, graphs):
+    table.on_each(check, case, graphs)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["power law", "no edges"])
+@pytest.mark.parametrize("case", NETWORKS + table.of("offset_moments"), ids=str)
+def test_networks(case, name, dtype, rng):
+    check(case, GRAPHS[name], rng, dtype, slack=4)
 
 
 @pairs(
@@ -248,7 +242,7 @@ def test_faces(case, any_graph, rng):
 def test_types(case, name, dtype, rng):
     edges, terms = GRAPHS[name], None
     inputs, tangents, (cotangent,) = draw(case, edges, rng, numbers(dtype))
-    if case is test_attention.GAT and edges.n_edges:
+    if case is FEW_GAT and edges.n_edges:
         terms = terms_of_gat(wide(inputs), wide(tangents), wide(cotangent), edges, 2)
     check_faces(
         case.operator, inputs, tangents, cotangent, case.arguments(edges), dtype, terms=terms
@@ -314,7 +308,7 @@ def as_taken(case, arrays, dtype):
     )
 
 
-@pytest.mark.parametrize("case", FEW + test_attention.DROPPED + test_moments.MANY[1:2], ids=str)
+@pytest.mark.parametrize("case", FEW + table.of("offset_moments")[1:2], ids=str)
 def test_padded_graphs(case, rng):
     """Room for edges is never read, and gradients to it are 0."""
     edges = power_law(20, 100)
@@ -330,8 +324,9 @@ def test_padded_graphs(case, rng):
 @pytest.mark.parametrize("aggregation", ["sum", "mean"])
 def test_edges_of_no_relation_are_left_out(aggregation, rng):
     edges = power_law(20, 100)
-    x, w, coeff, _ = test_relational.everything(edges, rng)
-    types = test_relational.types_of(edges, 4)
+    relational = table.FRONT["agg_relational"]
+    x, w, coeff, _ = relational.inputs(edges, rng)
+    types = table.edge_types(relational, edges)
     types[::7], types[3::7] = -1, 4
     there = (types >= 0) & (types < 4)
     some = Edges(edges.src[there], edges.dst[there], 20, 20)
@@ -354,24 +349,28 @@ def test_edges_of_no_relation_are_left_out(aggregation, rng):
 
 
 @pytest.mark.parametrize("dtype", EPS)
-@test_nsa.every_case
+@pytest.mark.parametrize("case", SPARSE, ids=str)
 def test_sparse_attention(case, dtype, rng):
-    inputs, static = case.inputs(rng), case.arguments(rng)
-    out = test_nsa.first(case.operator(*inputs, **static))
-    lse = rng.normal(size=out.shape[:2]).astype("float64" if dtype == "float64" else "float32")
-    inputs, tangents = (as_taken(case, group, dtype) for group in (inputs, like(inputs, rng)))
-    cotangent = test_nsa.cotangents(case, rng.normal(size=out.shape).astype(numbers(dtype)), lse)
+    check_sparse(case, dtype, rng)
+
+
+def check_sparse(case, dtype, rng, slack=4):
+    call = Call(case, None, rng)
+    inputs, tangents = (as_taken(case, group, dtype) for group in (call.inputs, call.tangents))
+    cotangents = call.convert(numbers(dtype)).cotangents
+    if len(cotangents) > 1:  # lse
+        cotangents = (
+            cotangents[0],
+            call.cotangents[1].astype("float64" if dtype == "float64" else "float32"),
+        )
     # a query that sees one key has as gradient a difference of two products with the saved output
-    check_faces(case.operator, inputs, tangents, cotangent, static, dtype, slack=4)
+    check_faces(case.operator, inputs, tangents, cotangents, call.static, dtype, slack)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@test_dense.every_operator
-@pytest.mark.parametrize("case", test_dense.CASES + test_dense.LARGE[:1], ids=str)
-def test_dense_attention(case, operator, dtype, rng):
-    inputs = case.inputs(operator, rng, dtype)
-    tangents, cotangent = like(inputs, rng), case.cotangent(operator, rng, dtype)
-    check_faces(operator, inputs, tangents, cotangent, case.static, dtype, slack=4)
+@pytest.mark.parametrize("case", table.of("dense", large=False), ids=str)
+def test_dense_attention(case, dtype, rng):
+    check(case, None, rng, dtype, slack=4)
 
 
 def test_selections_are_checked_where_duplicates_are_errors(rng):
@@ -403,60 +402,6 @@ def test_selections_are_checked_where_duplicates_are_errors(rng):
                 expect()
             with pytest.raises(kind, match=f"^{re.escape(str(expected.value))}$"):
                 found()
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ["power law", "no edges"])
-@test_gno.every_variant
-def test_graph_neural_operators(variant, name, dtype, rng):
-    inputs, tangents, (cotangent,) = draw(variant, GRAPHS[name], rng, dtype)
-    static = variant.arguments(GRAPHS[name])
-    check_faces(variant.operator, inputs, tangents, cotangent, static, dtype, slack=4)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ["power law", "no edges"])
-@test_gno_deep.every_case
-def test_deep_kernels(case, name, dtype, rng):
-    inputs, tangents, (cotangent,) = draw(case, GRAPHS[name], rng, dtype)
-    static = case.arguments(GRAPHS[name])
-    check_faces(case.operator, inputs, tangents, cotangent, static, dtype, slack=4)
-
-
-def check_joined(case, edges, dtype, rng):
-    """An operator whose outputs its own tests join."""
-    operator, static = case.operator.operator, case.arguments(edges)
-    inputs = case.inputs(edges, rng)
-    cotangents = like(as_tuple(operator(*inputs, **static)), rng)
-    groups = [convert(group, dtype) for group in (inputs, like(inputs, rng), cotangents)]
-    if len(cotangents) == 1:
-        groups[2] = groups[2][0]
-    check_faces(operator, *groups, static, dtype, slack=4)
-
-
-@pytest.mark.parametrize("case", test_moments.MANY, ids=str)
-def test_moments_in_float32(case, rng):
-    edges = GRAPHS["power law"]
-    inputs, tangents, (cotangent,) = draw(case, edges, rng, "float32")
-    check_faces(case.operator, inputs, tangents, cotangent, case.arguments(edges), "float32", 4)
-
-
-@pytest.mark.parametrize("name", ["power law", "no edges"])
-@test_gno_jets.every_case
-def test_derivatives_by_positions(case, name, rng):
-    check_joined(case, GRAPHS[name], "float64", rng)
-
-
-@test_gno_jets.few_cases
-def test_derivatives_by_positions_in_float32(case, rng):
-    check_joined(case, GRAPHS["power law"], "float32", rng)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ["power law", "no edges"])
-@test_edge_mlp.every_case
-def test_networks_on_edges(case, name, dtype, rng):
-    check_joined(case, GRAPHS[name], dtype, rng)
 
 
 @pytest.mark.parametrize("kernel", [0, 1])
@@ -515,14 +460,10 @@ def test_matmul_precision(rng):
     assert error() == before < 1e-6
 
 
-@pytest.mark.parametrize("cu", [None, np.array([0, 5, 5, 17])])
+@pytest.mark.parametrize("case", table.of("compress", large=False), ids=str)
 @pytest.mark.parametrize("dtype", EPS)
-def test_compress(dtype, cu, rng):
-    n = 7 if cu is None else int(gg.compressed_offsets(cu, 4, 2)[-1])
-    static = {"block": 4, "stride": 2, "cu": cu, "n_compressed": n}
-    shapes = [(17, 2, 3), (4, 2), (17, 2, 3), (4, 2), (n, 2, 3)]
-    x, w, dx, dw, c = (rng.normal(size=shape).astype(numbers(dtype)) for shape in shapes)
-    check_faces(gg.compress, (x, w), (dx, dw), c, static, dtype, slack=2)
+def test_compress(case, dtype, rng):
+    check(case, None, rng, dtype, slack=2)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -676,35 +617,12 @@ def test_wrt(case, rng):
         assert_allclose(*jvp, rtol=1e-5, atol=1e-5)
 
 
-def square(edges):
-    """Copy of edges with as many sources as destinations."""
-    n = max(edges.n_src, edges.n_dst)
-    return Edges(edges.src, edges.dst, n, n)
-
-
-def triplets(edges, rng):
-    return test_dimenet.arrays(rng, edges, **test_dimenet.SMALL, n_mid=3, n_emb=5)
-
-
-TRIPLETS = [
-    Case(gg.agg_edge_to_edge, None, triplets, {"exclude": exclude, **test_dimenet.SMALL})
-    for exclude in test_dimenet.EXCLUSIONS
-]
-
-
-def check_triplets(case, edges, rng, dtype):
-    inputs, tangents, (cotangent,) = draw(case, edges, rng, numbers(dtype))
-    check_faces(case.operator, inputs, tangents, cotangent, case.arguments(edges), dtype)
-
-
-@pytest.mark.parametrize("case", TRIPLETS, ids=str)
-def test_agg_edge_to_edge(case, any_graph, rng):
-    check_triplets(case, square(any_graph), rng, "float64")
+TRIPLETS = table.of("agg_edge_to_edge")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_agg_edge_to_edge_types(dtype, rng):
-    check_triplets(TRIPLETS[0], GRAPHS["power law"], rng, dtype)
+    check(TRIPLETS[0], GRAPHS["power law"], rng, dtype)
 
 
 def test_agg_edge_to_edge_wrt(rng):
@@ -720,19 +638,15 @@ def test_agg_edge_to_edge_wrt(rng):
 
 def test_agg_edge_to_edge_in_the_shared_memory_of_any_device(rng):
     """Results are right with 99 KiB, the least of any device: these sizes would take more."""
-    edges, sizes = GRAPHS["bipartite"], {"n_spherical": 7, "n_radial": 1}
-    case = Case(
-        gg.agg_edge_to_edge, None,
-        lambda edges, rng: test_dimenet.arrays(rng, edges, **sizes, n_mid=8, n_emb=3), sizes,
-    )  # fmt: skip
-    check_triplets(case, square(edges), rng, "float64")
+    case = table.case("agg_edge_to_edge", n_spherical=7, n_radial=1, n_mid=8, n_emb=3)
+    check(case, GRAPHS["bipartite"], rng)
 
 
 @pytest.mark.parametrize("dtype", EPS)
 def test_radial_basis(dtype, rng):
     """Faces agree with the oracle from distances whose second derivatives fit in 16 bits."""
     x = np.concatenate([[-0.5, 0], rng.uniform(0.3, 0.99, 90), [1, 1.25]])[:, None]
-    inputs = tuple(a.astype(numbers(dtype)) for a in (x, test_dimenet.FREQUENCIES[:3]))
+    inputs = tuple(a.astype(numbers(dtype)) for a in (x, np.pi * np.arange(1.0, 4.0)))
     outputs = gg.radial_basis(*wide(inputs), n_spherical=3)
     cotangents = tuple(c.astype(numbers(dtype)) for c in like(outputs, rng))
     static = {"n_spherical": 3}
@@ -741,7 +655,7 @@ def test_radial_basis(dtype, rng):
 
 def test_saved_statistics_have_the_precision_of_the_arithmetic(rng):
     edges = GRAPHS["power law"]
-    x, w = to_device(tuple(a.astype("float16") for a in test_aggregation.weighted(edges, rng)))
+    x, w = to_device(table.FRONT["agg_weighted"].inputs(edges, rng, "float16"))
     _, (out, location, degree) = gg.agg_weighted.forward(
         x, w, graph=edges.graph, aggregation="mean", return_saved=True
     )
@@ -762,36 +676,40 @@ def assert_same_where_finite(actual, expected, dtype):
     assert_allclose(actual[~nan], expected[~nan], rtol=0, atol=tolerance)
 
 
-@pairs(case=test_nsa.CASES + test_nsa.LARGE[:2], of=["q", "k", "v"], dtype=["float64", "bfloat16"])
+@pairs(
+    case=SPARSE + table.of("selected_attention", large=True)[:2],
+    of=["q", "k", "v"],
+    dtype=["float64", "bfloat16"],
+)
 def test_nan_in_sparse_attention(case, of, dtype, rng):
     """A NaN reaches the rows that see it and what these reach, no others of their tiles."""
-    static, operator = case.arguments(rng), case.operator
-    if dtype != "float64" and case in test_nsa.LARGE:
+    static, operator = case.arguments(), case.operator
+    if dtype != "float64" and case.large:
         pytest.skip("the oracle takes long")
-    clean = as_taken(case, case.inputs(rng), dtype)
-    tangents = test_nsa.like(clean, rng)
+    clean = as_taken(case, case.inputs(None, rng), dtype)
+    tangents = like(clean, rng)
     x = clean["qkv".index(of)]
     for at in np.roll(np.arange(len(x)), len(x) // 2):  # the first that is seen
         number, x[at, -1, 0] = x[at, -1, 0], np.nan
-        out, lse = case.formula(static)(*wide(clean))
+        out, lse = case.oracle(static)(*wide(clean))
         if np.isnan(out).any():
             break
         x[at, -1, 0] = number
     assert 0 < np.isnan(out).sum() < out.size
     c = rng.normal(size=(*clean[0].shape[:2], clean[2].shape[2])).astype(numbers(dtype))
-    evaluate = partial(test_nsa.reference.faces, cotangent=wide(c), tangents=wide(tangents))
-    out, out_tangent, *rest = case.formula(static)(*wide(clean), evaluate=evaluate)
+    evaluate = partial(nsa.faces, cotangent=wide(c), tangents=wide(tangents))
+    out, out_tangent, *rest = case.oracle(static)(*wide(clean), evaluate=evaluate)
     gradients, seconds = rest[: len(rest) // 2], rest[len(rest) // 2 :]
 
     inputs, c, tangents = map(to_device, (clean, c, tangents))
     static = {k: to_device(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
     found, saved = operator.forward(*inputs, return_saved=True, **static)
-    cotangent = test_nsa.cotangents(case, c)
+    cotangent = (c, None) if operator.n_outputs > 1 else c
     results = [
-        ((test_nsa.first(found), saved[1]), (out, lse)),
+        ((as_tuple(found)[0], saved[1]), (out, lse)),
         (operator.vjp(cotangent, inputs, **static), gradients),
         (operator.vjp(cotangent, inputs, saved=saved, **static), gradients),
-        ((test_nsa.first(operator.jvp(inputs, tangents, **static)),), (out_tangent,)),
+        (as_tuple(operator.jvp(inputs, tangents, **static))[:1], (out_tangent,)),
         (operator.hvp(cotangent, inputs, tangents, **static), seconds),
     ]
     for actual, expected in results:
@@ -804,8 +722,8 @@ def test_nan_in_sparse_attention(case, of, dtype, rng):
 @pytest.mark.parametrize("which", [3, 4])
 def test_nan_in_positions(which, dtype, rng):
     """A NaN reaches the rows that see the point; a coinciding point has no gradient."""
-    case = test_nsa.Case("", gg.window_attention, {"window": 5}, (20, 20, 4, 2, 3, 2), dimensions=2)
-    inputs = as_taken(case, case.inputs(rng), dtype)
+    case = table.case("window_attention", window=5, Tq=20, Tk=20)
+    inputs = as_taken(case, case.inputs(None, rng), dtype)
     inputs[3][7] = inputs[4][8] = 0.5
     tangents = as_taken(case, like(inputs, rng), dtype)
     cotangent = rng.normal(size=(20, 4, 2)).astype(inputs[0].dtype)
@@ -823,7 +741,7 @@ def test_nan_in_positions(which, dtype, rng):
 
 
 @pytest.mark.parametrize("input", range(4))
-@pytest.mark.parametrize("case", test_attention.FEW, ids=str)
+@pytest.mark.parametrize("case", PLAIN, ids=str)
 def test_nan_in_graph_attention(case, input, rng):
     """A NaN makes the softmax of its row NaN, and everything that the row reaches."""
     edges = GRAPHS["power law"]
@@ -878,7 +796,7 @@ def test_weights_of_no_features(x):
     assert_array_equal(tangents[1].get(), np.zeros(3))
 
 
-@pytest.mark.parametrize("case", test_aggregation.FEW, ids=str)
+@pytest.mark.parametrize("case", table.of("aggregation", many=False), ids=str)
 def test_nan_in_aggregation(case, rng):
     """A NaN wins over numbers, and the first over those that come later."""
     edges = GRAPHS["power law"]
@@ -902,28 +820,23 @@ def test_nan_in_aggregation(case, rng):
         assert location[i, column] == where
 
 
-@pytest.mark.parametrize("exclude", test_dimenet.EXCLUSIONS)
-def test_nan_in_triplets(exclude, rng):
-    edges = square(power_law(12, 40))  # no triplet with the NaN is excluded and alone
-    inputs = triplets(edges, rng)
+@pytest.mark.parametrize("case", TRIPLETS, ids=str)
+def test_nan_in_triplets(case, rng):
+    edges = power_law(12, 40)  # no triplet with the NaN is excluded and alone
+    inputs = case.inputs(edges, rng)
     inputs[2][len(inputs[2]) // 3, 1] = np.nan
-    expected = test_dimenet.reference.agg_edge_to_edge(*inputs, edges.src, edges.dst, 4, 2, exclude)
+    expected = case.reference(edges)(*inputs)
     assert 0 < np.isnan(expected).sum() < expected.size / 2
-    static = {"graph": edges.graph, "exclude": exclude, **test_dimenet.SMALL}
-    out = gg.agg_edge_to_edge(*to_device(inputs), **static)
+    out = gg.agg_edge_to_edge(*to_device(inputs), **case.arguments(edges))
     assert_same_where_finite(out.get(), expected, "float64")
 
 
 def test_every_kernel_is_tested():
     kernels = {name.rsplit("_", 2)[0] for name in cuda_library.library().faces}
-    cases = CASES + TRIPLETS + test_nsa.CASES + test_gno.MANY + test_gno_jets.MANY
-    cases += test_gno_deep.MANY + test_edge_mlp.MANY
-    tested = {operator.name for operator in test_dense.OPERATORS}
-    tested |= {case.operator.name for case in cases}
-    assert kernels == tested | {
-        "compress", "graph_from_csc", "graph_from_edges", "graph_rows", "graph_union",
-        "nearer_neighbors", "nearest_neighbors", "neighbor_list", "neighbors",
-        "nsa_selected_attention", "radial_basis", "select_blocks",
+    assert kernels == table.FRONT.keys() | {
+        "graph_from_csc", "graph_from_edges", "graph_rows", "graph_union", "nearer_neighbors",
+        "nearest_neighbors", "neighbor_list", "neighbors", "nsa_selected_attention",
+        "select_blocks",
     }  # fmt: skip
 
 
@@ -1122,7 +1035,7 @@ def test_graph_of_arrays_on_both_sides():
 def weighted(rng):
     """An operator's inputs, on the host."""
     edges = GRAPHS["power law"]
-    x, w = test_aggregation.weighted(edges, rng, width=4)
+    x, w = table.FRONT["agg_weighted"].change(D=4).inputs(edges, rng)
     return SimpleNamespace(
         graph=edges.graph, x=x, w=w, out=gg.agg_weighted(x, w, graph=edges.graph)
     )
@@ -1409,7 +1322,7 @@ def results_of(case, edges, rng, dtype="float32"):
         yield faces_of(case.operator, *given, static)
 
 
-@pytest.mark.parametrize("case", FEW + test_gno.MANY[:2] + test_moments.MANY[:1], ids=str)
+@pytest.mark.parametrize("case", FEW + table.of("offset_moments")[1:2], ids=str)
 def test_later_calls_give_the_same_bits(case, rng, monkeypatch):
     first, second = results_of(case, GRAPHS["power law"], rng)
     for face, arrays in first.items():

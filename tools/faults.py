@@ -2,6 +2,10 @@
 """Faults for `planted_faults.py`: what a slip of the keyboard or of the mind makes of a line."""
 
 from dataclasses import dataclass
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+OPERATORS = "tests/operators"
 
 
 @dataclass(frozen=True)
@@ -14,7 +18,7 @@ class Fault:
     """Stands once in the file."""
     new: str
     tests: str
-    """Test files, without ``test_`` and ``.py``."""
+    """Test files, without folder, ``test_`` and ``.py``."""
 
     @property
     def layer(self) -> str:
@@ -23,8 +27,20 @@ class Fault:
 
     @property
     def test_files(self) -> list[str]:
-        """Paths of the test files."""
-        return [f"tests/test_{name}.py" for name in self.tests.split()]
+        """Paths of the test files; the laws of operators stand in files of their own."""
+        folders = {name: self._folder(name) for name in self.tests.split()}
+        files = [f"{folder}/test_{name}.py" for name, folder in folders.items()]
+        laws = [f"{OPERATORS}/test_{name}.py" for name in ("faces", "fronts")]
+        return files + laws if OPERATORS in folders.values() else files
+
+    @property
+    def selection(self) -> list[str]:
+        """Arguments of pytest: the test files, and of the laws those on the operators they name."""
+        return [*self.test_files, "-k", " or ".join(self.tests.split())]
+
+    @staticmethod
+    def _folder(name: str) -> str:
+        return OPERATORS if (TESTS / "operators" / f"test_{name}.py").is_file() else "tests"
 
 
 def _faults(folder: str, *rows: tuple[str, str, str, str, str]) -> list[Fault]:
@@ -147,7 +163,7 @@ SPARSE = _faults(
      "dds(:, c) = dds(:, c) + tempering%t_rate(row)/tempering%rate(row)*ds(:, c)", "continue",
      "dense"),
     ("compress: the last block pulls nothing", "nsa/compress.fypp",
-     "min(p/plan%stride, n - 1)", "min(p/plan%stride, n - 2)", "nsa_selection"),
+     "min(p/plan%stride, n - 1)", "min(p/plan%stride, n - 2)", "nsa_selection nsa"),
     ("selection: the own block is not left out", "nsa/selection.f90",
      "self%exclude_own = static%exclude_own", "self%exclude_own = .false.", "nsa_selection"),
     ("selection down the tree: large balls weigh as small ones", "nsa/select_tree.fypp",

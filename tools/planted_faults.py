@@ -137,7 +137,7 @@ class Copy:
 
     def sound(self, layers: list[str], selection: str) -> None:
         """Refuse to begin if tests fail without a fault, which every fault would then be."""
-        files = ["tests/test_edge_softmax.py"]
+        files = ["tests/operators/test_edge_softmax.py"]
         if "cuda" in layers:
             files += ["tests/test_cuda.py", "-k", "test_types and edge_softmax"]
         by = self._test(files, selection, cuda="cuda" in layers)
@@ -152,7 +152,7 @@ class Copy:
             file.write_text(sound.replace(fault.old, fault.new))
             self._make(fault)
             cuda = fault.layer == "cuda"
-            return [self._test(fault.test_files, s, cuda) for s in selections]
+            return [self._test(fault.selection, s, cuda) for s in selections]
         finally:
             file.write_text(sound)  # compiled again together with the next fault
             if fault.layer == "python":
@@ -172,7 +172,7 @@ class Copy:
             (self.work / "build.log").write_text(made.stdout)
             sys.exit(f"{fault.name} does not compile: look at {self.work}/build.log")
 
-    def _test(self, files: list[str], selection: str, cuda: bool) -> str | None:
+    def _test(self, tests: list[str], selection: str, cuda: bool) -> str | None:
         environment = os.environ | {
             "PYTHONPATH": str(self.site),
             "OMP_WAIT_POLICY": "passive",
@@ -183,7 +183,7 @@ class Copy:
         if cuda:
             environment["GNOGRAD_CUDA_LIBRARY"] = str(self.simt / SIMT)
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider",
-                   "-rfE", "--tb=line", *shlex.split(selection), *files]  # fmt: skip
+                   "-rfE", "--tb=line", *shlex.split(selection), *tests]  # fmt: skip
         start = time.monotonic()
         try:
             ran = subprocess.run(

@@ -4,8 +4,9 @@
 usage: where.py [OPERATOR ...]     all of them if none is named
 
 An operator X of family F is declared in `python/gnograd/operators/F.py`, its oracle is
-`tests/reference/F.py:X`, and its tests are in `tests/test_F.py`, in `test_X.py` if X has a file of
-its own, or in `test_F_*.py`; so are those in `tests/fortran`. A dash stands for a missing place.
+`tests/reference/F.py:X`, and its cases are in `tests/table.py`, for all laws of operators. Its own
+tests are in `tests/operators/test_F.py`, in `test_X.py` if X has a file of its own, or in
+`test_F_*.py`; so are those in `tests/fortran`. A dash stands for a missing place.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def places(op: Operator) -> dict[str, Place | None]:
         "oracle": find(rf"^def {op.name}\(", f"tests/reference/{op.family}.py"),
         "kernel": find(r"^module gnograd", str(kernel_file(op).relative_to(ROOT))),
         "CUDA": find(rf"^(struct|using) {camel}\b", "cuda/*/*.cu", "cuda/*/*.cuh"),
-        "tests": find(rf"\b{op.name}\b", *(f"tests/{name}.py" for name in tests)),
+        "cases": find(rf"^def {op.family}\(", "tests/table.py"),
+        "tests": find(rf"\b{op.name}\b", *(f"tests/operators/{name}.py" for name in tests)),
         "Fortran tests": find(
             rf"\b{op.name}_forward\b", *(f"tests/fortran/{name}.f90" for name in tests)
         ),

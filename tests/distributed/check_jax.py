@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
-from setting import call_on, calls, everything, situations
+from setting import FRONT, call_on, everything, situations
 
 import gnograd as gg
 import gnograd.jax as gj
@@ -128,7 +128,7 @@ def main():
         check_batch_on_part_of_a_mesh()
     for turn, (label, (graph, owner, owner_src)) in enumerate(situations(SIZE).items()):
         own = EVERYWHERE[(turn + SIZE) % len(EVERYWHERE)]
-        for name in calls():
+        for name in FRONT:
             operator = getattr(gg, name)
             if "graph" not in operator.static or operator.hops > 1:
                 continue

@@ -13,9 +13,9 @@ import numpy as np
 import gnograd as gg
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from calls import calls
 from conftest import Edges, edges, power_law
 from gnograd.distributed.roles import role_of
+from table import FRONT
 
 faulthandler.dump_traceback_later(240, exit=True)  # what hangs says where, and ends by itself
 
@@ -69,39 +69,11 @@ def situations(size):
 
 def call_on(name: str, graph: Edges, seed=1):
     """Inputs in float64 of an operator for a graph, and static arguments but the graph."""
-    inputs, static = calls()[name]
+    case = FRONT[name]
     # random numbers of an edge are those of its process
-    static = {k: v for k, v in static.items() if k not in ("dropout", "seed")}
-    rng = np.random.default_rng(seed)
-    operator = getattr(gg, name)
-    signature = operator.signature(**static, graph=graph.graph)
-    rows = {"n_src": graph.n_src, "n_dst": graph.n_dst, "n_edges": graph.n_edges}
-
-    def remade(array, spec, draw):
-        of, axis = role_of(spec)
-        if array is None or not of:
-            return array
-        shape = list(array.shape)
-        shape[axis] = rows[of]
-        return draw(shape)
-
-    # weights of edges are such that means are well conditioned
-    inputs = [
-        remade(
-            x,
-            spec,
-            lambda shape: (
-                rng.uniform(0.5, 1.5, shape) if len(shape) == 1 else rng.normal(size=shape)
-            ),
-        )
-        for x, spec in zip(inputs, signature.inputs.values(), strict=False)
-    ]
-    for key, spec in signature.arrays.items():
-        if static.get(key) is not None:
-            static[key] = remade(
-                static[key], spec, lambda shape: rng.integers(0, 2, shape, dtype=np.int32)
-            )
-    return inputs, static
+    left_out = ("graph", "dropout", "seed")
+    static = {k: v for k, v in case.arguments(graph).items() if k not in left_out}
+    return list(case.inputs(graph, np.random.default_rng(seed))), static
 
 
 def parts(dg, specs, arrays):
@@ -132,7 +104,7 @@ def for_all_operators(size, check, labels=None):
     """
     done = 0
     for turn, (label, (graph, owner, owner_src)) in enumerate(situations(size).items()):
-        for k, name in enumerate(calls()):
+        for k, name in enumerate(FRONT):
             operator = getattr(gg, name)
             if not labels and name not in EVERYWHERE and (turn + k) % 3:
                 continue

@@ -42,8 +42,9 @@ def subjects():
     import files
     import fronts
     import hostile
-    import operators
     import tape
+
+    import operators
 
     table = {**tape.SUBJECTS, **fronts.SUBJECTS, **files.SUBJECTS}
     if importlib.util.find_spec("torch"):

@@ -5,52 +5,13 @@ from functools import partial
 
 import numpy as np
 import values
-from operators import FACES, dims, invoke, make
 from values import disguised, same, tupled
 
 from faces import inner, like
-from reference import (
-    aggregation,
-    attention,
-    dense,
-    derivatives,
-    dimenet,
-    edge_mlp,
-    edge_updates,
-    gno,
-    gno_deep,
-    gno_jets,
-    moments,
-    nsa,
-    relational,
-)
+from operators import FACES, dims, invoke, make
+from reference import derivatives
+from table import oracle as formula_of
 
-ON_GRAPHS = {
-    getattr(module, name).__name__: getattr(module, name)
-    for module, names in {
-        gno: ("gno", "gno_aggregate", "gno_contract"),
-        gno_deep: ("gno_deep",),
-        edge_mlp: ("edge_mlp",),
-        gno_jets: ("gno_with_gradient", "gno_with_laplacian", "gno_with_hessian"),
-        aggregation: ("agg_weighted", "agg_simple", "agg_concat"),
-        relational: ("agg_relational",),
-        edge_updates: ("update_edges",),
-        attention: ("edge_softmax", "mha_gat", "mha_gat_v2", "mha_simple"),
-        moments: ("offset_moments",),
-        dimenet: ("agg_edge_to_edge",),
-    }.items()
-    for name in names
-}
-ORACLES = {
-    "gno_kernel": gno.gno_kernel,
-    "attention": dense.attention,
-    "attention_pool": dense.attention_pool,
-    "selected_attention": lambda *x, **s: nsa.selected_attention(*x, **s)[0],
-    "compressed_attention": nsa.compressed_attention,
-    "window_attention": lambda *x, **s: nsa.window_attention(*x, **s)[0],
-    "compress": lambda *x, n_compressed, **s: nsa.compress(*x, **s),
-    "select_blocks": lambda q, k, lse, **s: nsa.select_blocks(q, k, lse=lse, **s),
-}
 SMOOTH = {"gelu", "silu", "tanh", "sin", "identity", "Linear", "Scalar", "Sigmoid", "Tanh"}
 
 
@@ -143,23 +104,30 @@ def oracle(call):
     """The formula, where there is one for these arguments."""
     name, given = call.operator.name, dict(zip(call.operator.inputs, call.inputs, strict=True))
     there = [x for label, x in given.items() if x is not None and label != "w"]
-    static = {k: v for k, v in call.static.items() if k != "graph"}
-    diagonal = static.pop("kernel", "full") == "diagonal"
-    if diagonal or not there or any(0 in x.shape[1:] for x in there) or static.get("n_keys") == 0:
+    static = dict(call.static)
+    if (
+        static.get("kernel") == "diagonal"
+        or not there
+        or any(0 in x.shape[1:] for x in there)
+        or static.get("n_keys") == 0
+    ):
         return None
     if name == "select_blocks" and static["scale"] == 0:
         return None  # of blocks with equal scores rounding decides
-    if name in ON_GRAPHS:
-        edges = call.edges
-        static |= {"src": edges.src, "dst": edges.dst}
-        static |= {} if name == "agg_edge_to_edge" else {"n_dst": edges.n_dst}
-        absent = given.get("weight_derivatives") is not None and given["edge_weight"] is None
-        batch = np.shape(given.get("h"))[:-2]
-        if absent or 0 in batch:
-            return None
-        formula = partial(ON_GRAPHS[name], **static)
-        return partial(item_by_item, formula, batch) if batch else formula
-    return partial(ORACLES[name], **static) if name in ORACLES else None
+    if name == "radial_basis":
+        return None  # 80 digits take their time
+    absent = given.get("weight_derivatives") is not None and given["edge_weight"] is None
+    batch = np.shape(given["h"])[:-2] if given.get("h") is not None else ()
+    if absent or 0 in batch:
+        return None
+    formula = partial(first, call.operator, formula_of(name, static, call.edges))
+    return partial(item_by_item, formula, batch) if batch else formula
+
+
+def first(operator, formula, *inputs):
+    """As many outputs as the operator has."""
+    found = tupled(formula(*inputs))[: getattr(operator, "n_outputs", 1)]
+    return found if len(found) > 1 else found[0]
 
 
 def item_by_item(formula, batch, h, *others):

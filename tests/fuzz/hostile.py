@@ -3,10 +3,10 @@
 
 import numpy as np
 import values
-from operators import MANY, invoke, make
 from values import numbers, same, tupled
 
 import gnograd as gg
+from operators import MANY, invoke, make
 
 LIMITS = {"window", "q_offset", "query_block", "stride", "block_size", "block"}
 """Integers that may be as large as they like, and then have the effect of `MANY`."""

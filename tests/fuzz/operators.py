@@ -2,7 +2,7 @@
 """Valid calls of all operators and functions of the package.
 
 Shapes come from the operators' own signatures, so that a new operator needs at most a line in
-`DOMAIN`, and its formula in `correct.ORACLES`.
+`DOMAIN`; its formula is its oracle.
 """
 
 import inspect
@@ -17,13 +17,9 @@ import gnograd as gg
 from calls import FUNCTIONS
 from conftest import Edges
 from gnograd.notation import shapes
+from table import SEEN
 
 NAMES = sorted(FUNCTIONS)
-SEEN = {
-    "gno_deep": {"y": "d_y", "x": "d_x", "c": "d_c"},
-    "edge_mlp": {"e": "F_e", "x_src": "F_s", "x_dst": "F_d"},
-}
-"""Inputs of networks on edges, and the names of their widths."""
 DOMAIN = {
     "num_heads": (1, 2, 3),
     "negative_slope": (0.2, -0.5, 0.0, 1.0),

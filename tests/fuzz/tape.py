@@ -6,13 +6,13 @@ import pickle
 from types import SimpleNamespace
 
 import numpy as np
-import operators
 import values
 from hostile import LIMITS
 from scipy.special import erf, expit
 from values import same, tupled
 
 import gnograd.autodiff as ad
+import operators
 from gnograd import _core
 from gnograd.backends.cpu import address
 

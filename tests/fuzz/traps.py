@@ -15,8 +15,9 @@ import numpy as np
 import gnograd as gg
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
-import operators  # noqa: E402
 from trial import Trial  # noqa: E402
+
+import operators  # noqa: E402
 
 INVALID, DIVIDE_BY_ZERO, OVERFLOW = 0x01, 0x04, 0x08
 """FE_* of x86-64."""

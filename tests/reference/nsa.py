@@ -180,9 +180,9 @@ def compress(x, w, *, block, stride, cu=None):
 
 
 def select_blocks(
-    q, k, *, block, stride, block_size, n_blocks, n_keys=None, scale=None, causal=False,
+    q, k, lse=None, *, block, stride, block_size, n_blocks, n_keys=None, scale=None, causal=False,
     q_offset=0, cu_q=None, cu_k=None, query_block=1, first_blocks=0, local_blocks=0,
-    exclude_own=False, keep=None, lse=None,
+    exclude_own=False, keep=None,
 ):  # fmt: skip
     """Scores of all blocks, one selection at a time, then the best; lse comes from here.
 

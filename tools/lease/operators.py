@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +28,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]
 import numpy as np  # noqa: E402
 
 import gnograd as gg  # noqa: E402
+import table  # noqa: E402
 import test_cuda as t  # noqa: E402
 from conftest import Edges  # noqa: E402
 from conftest import edges as some_edges  # noqa: E402
@@ -56,6 +59,7 @@ def graphs(small: bool) -> dict[str, Edges]:
     }
 
 
+WIDE = {"D": 16, "C": 16}
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
@@ -107,110 +111,39 @@ def at_shift(n: int):
 
 
 def on_graphs(small: bool):
-    """(name, call) for operators on graphs."""
-    lists = [
-        (t.CASES, ("width", "channels")),
-        (t.test_gno.MANY, ("width",)),
-        (t.test_gno_deep.MANY, ("width",)),
-        (t.test_gno_jets.MANY, ()),
-        (t.test_edge_mlp.MANY, ()),
-        (t.TRIPLETS, ()),
-    ]
-    for cases, sizes in lists:
-        for case in cases:
-            name = case.operator.name
-            joined = cases is t.test_gno_jets.MANY or cases is t.test_edge_mlp.MANY
-            for graph, edges in graphs(small).items():
-                if cases is t.TRIPLETS:
-                    edges = t.square(edges)
-                    if graph == "hub":
-                        continue  # its triplets are the square of it
-                for dtype in DTYPES:
-                    if dtype in ("float16", "bfloat16") and (
-                        joined or cases is t.test_gno_deep.MANY or (cases is t.test_gno.MANY)
-                    ):
-                        continue  # of those in half precision there are tests of their own
-                    if graph in ("bipartite", "no edges") and dtype != "float32":
-                        continue
+    """(name, operator, call) for operators on graphs."""
+    for case in t.CASES + t.NETWORKS + t.TRIPLETS:
+        for graph, edges in graphs(small).items():
+            if case in t.TRIPLETS and graph == "hub":
+                continue  # its triplets are the square of it
+            for dtype in DTYPES:
+                if dtype in ("float16", "bfloat16") and case in t.NETWORKS:
+                    continue  # of those in half precision there are tests of their own
+                if graph in ("bipartite", "no edges") and dtype != "float32":
+                    continue
 
-                    def call(case=case, edges=edges, dtype=dtype, joined=joined, sizes=sizes):
-                        rng = np.random.default_rng(7)
-                        if joined:
-                            return t.check_joined(case, edges, dtype, rng)
-                        for width in (16, None):
-                            made = case
-                            if width and sizes:
-                                made = wide(case, sizes, width)
-                            elif width:
-                                continue
-                            try:
-                                inputs, tangents, (c,) = t.draw(made, edges, rng, t.numbers(dtype))
-                            except TypeError:
-                                if width:
-                                    continue
-                                raise
-                            slack = 4 if len(edges.src) > 200 else 2
-                            t.check_faces(
-                                made.operator, inputs, tangents, c, case.arguments(edges), dtype,
-                                slack=slack * 4,
-                            )  # fmt: skip
-                            if len(edges.src) < 200:
-                                break
+                def call(case=case, edges=edges, dtype=dtype):
+                    # also with wide rows
+                    sizes = [case.sizes] + [case.sizes | WIDE] * (case in t.CASES)
+                    for given in sizes:
+                        made, rng = dataclasses.replace(case, sizes=given), np.random.default_rng(7)
+                        t.check(made, edges, rng, dtype, slack=16 if len(edges.src) > 200 else 8)
 
-                    yield f"{case}/{graph}/{dtype}", name, call
-
-
-def wide(case, sizes, width):
-    """The case with rows of this width."""
-    import dataclasses
-    import inspect
-
-    if not hasattr(case, "make"):
-        return case
-    named = [s for s in sizes if s in inspect.signature(case.make).parameters]
-    if not named:
-        return case
-    make = case.make
-
-    def wider(edges, rng, **given):
-        return make(edges, rng, **{**given, named[0]: width})
-
-    return dataclasses.replace(case, make=wider)
+                yield f"{case}/{graph}/{dtype}", case.name, call
 
 
 def of_sequences(small: bool):
-    nsa = t.test_nsa
-    for case in nsa.CASES + ([] if small else nsa.LARGE):
+    large = (
+        [] if small else [case for case in table.of("nsa", large=True) if case.name != "compress"]
+    )
+    for case in t.SPARSE + large:
         for dtype in DTYPES:
-
-            def call(case=case, dtype=dtype):
-                rng = np.random.default_rng(7)
-                inputs, static = case.inputs(rng), case.arguments(rng)
-                out = nsa.first(case.operator(*inputs, **static))
-                kind = "float64" if dtype == "float64" else "float32"
-                lse = rng.normal(size=out.shape[:2]).astype(kind)
-                inputs, tangents = (
-                    t.as_taken(case, group, dtype) for group in (inputs, t.like(inputs, rng))
-                )
-                c = nsa.cotangents(case, rng.normal(size=out.shape).astype(t.numbers(dtype)), lse)
-                t.check_faces(case.operator, inputs, tangents, c, static, dtype, slack=8)
-
-            yield f"{case}/{dtype}", case.operator.name, call
-    dense = t.test_dense
-    for case in dense.CASES + ([] if small else dense.LARGE):
-        for operator in dense.OPERATORS:
-            for dtype in ("float32", "float64"):
-
-                def call(case=case, operator=operator, dtype=dtype):
-                    rng = np.random.default_rng(7)
-                    inputs = case.inputs(operator, rng, dtype)
-                    tangents = t.like(inputs, rng)
-                    cotangent = case.cotangent(operator, rng, dtype)
-                    t.check_faces(
-                        operator, inputs, tangents, cotangent, case.static, dtype, slack=8
-                    )
-
-                yield f"{case}/{dtype}", operator.name, call
+            call = partial(t.check_sparse, case, dtype, np.random.default_rng(7), slack=8)
+            yield f"{case}/{dtype}", case.name, call
+    for case in table.of("dense", large=False) + ([] if small else table.of("dense", large=True)):
+        for dtype in ("float32", "float64"):
+            call = partial(t.check, case, None, np.random.default_rng(7), dtype, slack=8)
+            yield f"{case}/{dtype}", case.name, call
     # rows of whole 16 bytes, which tensor cores take, in tiles that are not full
     for d_k, d_v in ((32, 32), (64, 64), (96, 96), (128, 128), (192, 128)):
         for dtype in ("bfloat16", "float16", "float32"):

@@ -26,7 +26,7 @@ INDEX = build.WORK / "index"
 QUICK = [
     "test_release.py",
     "test_runtime.py",
-    "test_gno.py",
+    "operators/test_gno.py",
     "test_operator.py",
     "test_autodiff.py",
     "test_graph.py",

@@ -3,41 +3,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import faces
 import gnograd as gg
 from conftest import GRAPHS, Edges, power_law
-from faces import Case
 from memory import needs_linux, temporary_bytes
 from reference import attention as reference
 
-
-def scores(heads):
-    """A case with so many heads."""
-
-    def make(edges: Edges, rng: np.random.Generator) -> tuple:
-        return (rng.normal(size=(edges.n_edges, heads)),)
-
-    return Case(gg.edge_softmax, reference.edge_softmax, make, label=f"{heads} heads")
-
-
-MANY = [scores(1), scores(3)]
-every_case = pytest.mark.parametrize("case", MANY, ids=str)
-
-
 # ---- forward ----
-
-
-@every_case
-def test_forward(case, any_graph, rng):
-    faces.check_forward(case, any_graph, rng)
-
-
-@pytest.mark.parametrize("heads", [1, 2, 255, 256, 257, 700])
-def test_rows_and_heads_of_every_length(heads, rng):
-    """The exponentials of a row are taken in blocks, and so are heads."""
-    edges = power_law(6, 1000 if heads < 10 else 20)
-    faces.check_forward(scores(heads), edges, rng)
-    faces.check_adjoint(scores(heads), edges, rng)
 
 
 def test_weights_of_a_destination_add_up_to_one(rng):
@@ -81,84 +52,6 @@ def test_not_a_number_stays_at_its_destination():
     assert_array_equal(gg.edge_softmax(s, graph=graph), [[np.nan], [np.nan], [0.5], [0.5]])
 
 
-def test_rows_that_no_edge_has(rng):
-    """Rows of room for more edges are 0 in every face, whatever they held."""
-    edges = power_law(10, 40)
-    graph = edges.graph
-    padded = graph.pad(50)
-    s, t, c = rng.normal(size=(3, 50, 2))
-    s[40:] = np.nan
-    own = [x[:40].copy() for x in (s, t, c)]
-    for actual, expected in (
-        (gg.edge_softmax(s, graph=padded), gg.edge_softmax(own[0], graph=graph)),
-        (
-            gg.edge_softmax.vjp(c, (s,), graph=padded)[0],
-            gg.edge_softmax.vjp(own[2], (own[0],), graph=graph)[0],
-        ),
-        (
-            gg.edge_softmax.jvp((s,), (t,), graph=padded),
-            gg.edge_softmax.jvp((own[0],), (own[1],), graph=graph),
-        ),
-        (
-            gg.edge_softmax.hvp(c, (s,), (t,), graph=padded)[0],
-            gg.edge_softmax.hvp(own[2], (own[0],), (own[1],), graph=graph)[0],
-        ),
-    ):
-        assert_array_equal(actual[:40], expected)
-        assert_array_equal(actual[40:], np.zeros((10, 2)))
-
-
-# ---- vjp ----
-
-
-@every_case
-def test_vjp(case, any_graph, rng):
-    faces.check_vjp(case, any_graph, rng)
-
-
-# ---- jvp ----
-
-
-@every_case
-def test_jvp(case, any_graph, rng):
-    faces.check_jvp(case, any_graph, rng)
-
-
-def test_absent_tangent_is_zero(rng):
-    faces.check_absent_tangents(MANY[1], power_law(10, 50), rng)
-
-
-@every_case
-def test_vjp_and_jvp_are_adjoint(case, any_graph, rng):
-    faces.check_adjoint(case, any_graph, rng)
-
-
-# ---- hvp ----
-
-
-@every_case
-def test_hvp(case, any_graph, rng):
-    faces.check_hvp(case, any_graph, rng)
-
-
-@every_case
-def test_hvp_is_the_derivative_of_vjp(case, rng):
-    faces.check_hvp_differences(case, power_law(60, 500), rng)
-
-
-@every_case
-def test_hvp_is_symmetric(case, any_graph, rng):
-    faces.check_symmetric(case, any_graph, rng)
-
-
-# ---- float32 ----
-
-
-@every_case
-def test_float32_is_as_good_as_the_plain_formula(case, rng):
-    faces.check_float32(case, power_law(20, 100), rng)
-
-
 # ---- attention of it ----
 
 
@@ -193,12 +86,6 @@ def test_errors(s, error, message):
 
 
 # ---- determinism, memory ----
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@every_case
-def test_same_bits_for_any_number_of_threads(case, dtype, rng, threads):
-    faces.check_threads(case, power_law(300, 9000), rng, dtype, threads)
 
 
 def _training_step(n_edges):

@@ -3,33 +3,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import faces
 import gnograd as gg
-from conftest import GRAPHS, Edges, power_law
-from faces import Case
+from conftest import GRAPHS, power_law
 from reference import moments as reference
 
-
-def points(d):
-    """A case with points of so many coordinates."""
-
-    def make(edges: Edges, rng: np.random.Generator) -> tuple:
-        return rng.normal(size=(edges.n_src, d)), rng.normal(size=(edges.n_dst, d))
-
-    return Case(gg.offset_moments, reference.offset_moments, make, label=f"{d} coordinates")
-
-
-MANY = [points(1), points(2), points(3), points(5)]
-every_case = pytest.mark.parametrize("case", MANY, ids=str)
-few_cases = pytest.mark.parametrize("case", MANY[1:3], ids=str)
-
-
 # ---- forward ----
-
-
-@every_case
-def test_forward(case, any_graph, rng):
-    faces.check_forward(case, any_graph, rng)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
@@ -64,69 +42,7 @@ def test_numbers_far_from_the_origin(rng):
     assert_array_equal(gg.offset_moments(x, y, graph=edges.graph), expected)
 
 
-# ---- vjp ----
-
-
-@every_case
-def test_vjp(case, any_graph, rng):
-    faces.check_vjp(case, any_graph, rng)
-
-
-@few_cases
-def test_gradients_do_not_depend_on_which_are_wanted(case, rng):
-    faces.check_wrt(case, power_law(10, 50), rng)
-
-
-# ---- jvp ----
-
-
-@every_case
-def test_jvp(case, any_graph, rng):
-    faces.check_jvp(case, any_graph, rng)
-
-
-@few_cases
-def test_absent_tangent_is_zero(case, rng):
-    faces.check_absent_tangents(case, power_law(10, 50), rng)
-
-
-@every_case
-def test_vjp_and_jvp_are_adjoint(case, any_graph, rng):
-    faces.check_adjoint(case, any_graph, rng)
-
-
-# ---- hvp ----
-
-
-@every_case
-def test_hvp(case, any_graph, rng):
-    faces.check_hvp(case, any_graph, rng)
-
-
-@few_cases
-def test_hvp_is_the_derivative_of_vjp(case, rng):
-    faces.check_hvp_differences(case, power_law(60, 500), rng)
-
-
-@few_cases
-def test_hvp_is_symmetric(case, any_graph, rng):
-    faces.check_symmetric(case, any_graph, rng)
-
-
-# ---- float32 ----
-
-
-@few_cases
-def test_float32_is_as_good_as_the_plain_formula(case, rng):
-    faces.check_float32(case, power_law(20, 100), rng)
-
-
 # ---- degenerate graphs (all faces run on every graph above) ----
-
-
-@few_cases
-def test_nodes_without_edges(case, rng):
-    faces.check_isolated_nodes(case, GRAPHS["isolated nodes"], rng)
 
 
 def test_points_that_coincide(rng):
@@ -164,12 +80,3 @@ def test_points_that_coincide(rng):
 def test_errors(x, y, error, message):
     with pytest.raises(error, match=message):
         gg.offset_moments(x, y, graph=GRAPHS["bipartite"].graph)
-
-
-# ---- determinism ----
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@few_cases
-def test_same_bits_for_any_number_of_threads(case, dtype, rng, threads):
-    faces.check_threads(case, power_law(300, 9000), rng, dtype, threads)

@@ -1,75 +1,20 @@
 # SPDX-License-Identifier: MIT
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 import faces
 import gnograd as gg
-from conftest import GRAPHS, Edges, power_law
-from faces import Case, Joined
+from conftest import Edges, power_law
 from memory import needs_linux, temporary_bytes
-from reference import edge_mlp as reference
-from reference import gno as reference_gno
+from table import FRONT, network
 
-
-def network(widths, *, f=(2, 3, 1), weight=False, **static):
-    """A case with f features of edges, sources and destinations; 0: they are not there."""
-    static = {"widths": widths, "residual": bool(f[0]), **static}
-    n_e, n_s, n_d = (widths[-1] if static["residual"] else f[0], *f[1:])
-    label = "-".join([*map(str, (n_e, n_s, n_d)), *(["weight"] * weight)])
-
-    def make(edges: Edges, rng: np.random.Generator) -> tuple:
-        def matrix(m, n):
-            return rng.normal(size=(m, n)) / np.sqrt(m) if m else None
-
-        rows = (edges.n_edges, n_e), (edges.n_src, n_s), (edges.n_dst, n_d)
-        norm = [None, None]
-        if static.get("layer_norm", True):
-            norm = rng.normal(size=(2, widths[-1]))
-        biases = [rng.normal(size=n) for n in widths]
-        # no edge's variance is near zero: differences and float32 would have nothing to tell
-        biases[-1] += np.linspace(-4, 4, widths[-1])
-        layers = [(matrix(*pair), b) for pair, b in zip(pairwise(widths), biases[1:], strict=True)]
-        first = (matrix(m, widths[0]) for m in (n_e, n_s, n_d))
-        weights = gg.edge_mlp_pack(*first, biases[0], layers, *norm)
-        features = (rng.normal(size=shape) if shape[1] else None for shape in rows)
-        return *features, weights, rng.normal(size=edges.n_edges) + 2 if weight else None
-
-    def formula(*inputs, **arguments):
-        return faces.join(reference.edge_mlp(*inputs, **arguments))
-
-    return Case(Joined(gg.edge_mlp), formula, make, static, label)
-
-
-EVERYTHING = network([5, 4, 3], weight=True, reduction="mean", activation="tanh")
-FEW = [
-    EVERYTHING,
-    network([4, 3], f=(0, 2, 0), outputs="nodes", reduction="mean"),
-    network([3, 4, 3], outputs="edges"),
-    network([4, 2], f=(3, 0, 2), residual=False, layer_norm=False, weight=True),
-]
-MANY = [
-    *FEW,
-    *(network([4, 3], activation=name) for name in sorted(reference_gno.ACTIVATIONS)),
-    *(network([3], outputs=outputs) for outputs in ("both", "edges", "nodes")),
-    network([3, 4, 5, 3], weight=True, outputs="nodes"),
-    network([3, 2], f=(2, 0, 0), weight=True, reduction="mean", outputs="nodes"),
-    network([3, 2], f=(0, 0, 3), layer_norm=False),
-]
-every_case = pytest.mark.parametrize("case", MANY, ids=str)
-few_cases = pytest.mark.parametrize("case", FEW, ids=str)
-WIDE = network([130, 250, 33], f=(33, 17, 5), weight=True, reduction="mean")
-"""A case whose tiles are shorter than the longest, on a graph of several slabs."""
+EVERYTHING = FRONT["edge_mlp"]
 
 
 # ---- forward ----
-
-
-@every_case
-def test_forward(case, any_graph, rng):
-    faces.check_forward(case, any_graph, rng)
 
 
 @pytest.mark.parametrize("f", [f for f in product((0, 2), (0, 3), (0, 1)) if any(f)])
@@ -80,19 +25,9 @@ def test_all_combinations(f, further, outputs, rng):
     for residual, layer_norm in product({bool(f[0]), False}, (False, True)):
         widths = [4, 5, 2, 3][: further + 1]
         options = dict(residual=residual, layer_norm=layer_norm, outputs=outputs)
-        case = network(widths, f=f, weight=True, reduction="mean", **options)
+        case = network(widths, f, weight=True, reduction="mean", **options)
         faces.check_forward(case, edges, rng)
-        inputs, _, cotangent, static = faces.set_up(case, edges, rng)
-        gradients = case.operator.vjp(cotangent, inputs, **static)
-        along = faces.like(inputs, rng)
-        change = case.operator.jvp(inputs, along, **static)
-        assert_allclose(faces.inner(gradients, along), cotangent @ change, rtol=1e-9)
-
-
-@pytest.mark.parametrize("widths", [[1], [16, 1], [17, 33, 2], [300, 300, 20]])
-@pytest.mark.parametrize("f", [(1, 0, 0), (0, 17, 0), (3, 40, 9)])
-def test_sizes_of_every_kind(widths, f, rng):
-    faces.check_forward(network(widths, f=f, weight=True), power_law(30, 700), rng)
+        faces.check_adjoint(case, edges, rng)
 
 
 def test_packed_weights(rng):
@@ -105,16 +40,6 @@ def test_packed_weights(rng):
 
 
 # ---- vjp ----
-
-
-@every_case
-def test_vjp(case, any_graph, rng):
-    faces.check_vjp(case, any_graph, rng)
-
-
-@few_cases
-def test_gradients_do_not_depend_on_which_are_wanted(case, rng):
-    faces.check_wrt(case, power_law(10, 50), rng)
 
 
 def test_cotangents_that_are_absent(rng):
@@ -189,119 +114,6 @@ def test_several_slabs(rng):
 
 def append(a, b):
     return np.concatenate([a, b])
-
-
-# ---- jvp ----
-
-
-@every_case
-def test_jvp(case, any_graph, rng):
-    faces.check_jvp(case, any_graph, rng)
-
-
-@every_case
-def test_absent_tangent_is_zero(case, rng):
-    faces.check_absent_tangents(case, power_law(10, 50), rng)
-
-
-@few_cases
-def test_vjp_and_jvp_are_adjoint(case, any_graph, rng):
-    faces.check_adjoint(case, any_graph, rng)
-
-
-# ---- hvp ----
-
-
-@every_case
-def test_hvp(case, any_graph, rng):
-    faces.check_hvp(case, any_graph, rng)
-
-
-@pytest.mark.parametrize("case", [*FEW, WIDE], ids=str)
-def test_hvp_is_the_derivative_of_vjp(case, rng):
-    faces.check_hvp_differences(case, power_law(60, 500), rng)
-
-
-@few_cases
-def test_hvp_is_symmetric(case, any_graph, rng):
-    faces.check_symmetric(case, any_graph, rng)
-
-
-# ---- float32 ----
-
-
-@few_cases
-def test_float32_is_as_good_as_the_plain_formula(case, rng):
-    faces.check_float32(case, power_law(10, 40), rng)
-
-
-def test_float32_sums_over_many_edges(rng):
-    """The error of gradients to the weights does not grow with the number of edges."""
-    case = network([8, 8, 3])
-    for n_edges in (2000, 100_000):
-        edges = power_law(100, n_edges)
-        inputs, static = case.inputs(edges, rng), case.arguments(edges)
-        cotangent = 1 + rng.normal(size=3 * (edges.n_edges + edges.n_dst))
-        single = faces.convert(inputs, np.float32)
-        exact = case.operator.vjp(cotangent, faces.convert(single, float), **static)
-        actual = case.operator.vjp(cotangent.astype(np.float32), single, **static)
-        assert faces.error(actual, exact)[3] < 3e-6
-
-
-# ---- degenerate graphs (all faces run on every graph above) ----
-
-
-@pytest.mark.parametrize("reduction", ["sum", "mean"])
-def test_nodes_without_edges(reduction, rng):
-    case = network([4, 3], f=(0, 2, 0), weight=True, outputs="nodes", reduction=reduction)
-    plain = Case(gg.edge_mlp, reference.edge_mlp, case.make, case.static)
-    faces.check_isolated_nodes(plain, GRAPHS["isolated nodes"], rng)
-
-
-def test_rooms_for_more_edges(rng):
-    """Rows that belong to no edge are neither read nor left as they were."""
-    edges = power_law(10, 50)
-    inputs, tangents, cotangent, static = faces.set_up(EVERYTHING, edges, rng)
-    cotangent = cotangent[:150].reshape(50, 3), cotangent[150:].reshape(10, 3)
-    padded = edges.graph.pad(64)
-
-    def pad(x):
-        return np.concatenate([x, np.full((14, *x.shape[1:]), np.nan)])
-
-    def roomy(arrays):
-        return pad(arrays[0]), *arrays[1:4], pad(arrays[4])
-
-    more = {**static, "graph": padded}
-    wide = pad(cotangent[0]), cotangent[1]
-    results = [
-        (gg.edge_mlp(*inputs, **static), gg.edge_mlp(*roomy(inputs), **more)),
-        (
-            gg.edge_mlp.jvp(inputs, tangents, **static),
-            gg.edge_mlp.jvp(roomy(inputs), roomy(tangents), **more),
-        ),
-        (
-            gg.edge_mlp.vjp(cotangent, inputs, **static),
-            gg.edge_mlp.vjp(wide, roomy(inputs), **more),
-        ),
-        (
-            gg.edge_mlp.hvp(cotangent, inputs, tangents, **static),
-            gg.edge_mlp.hvp(wide, roomy(inputs), roomy(tangents), **more),
-        ),
-    ]
-    for expected, actual in results:
-        for x, y in zip(expected, actual, strict=True):
-            assert_array_equal(y[: len(x)], x)
-            assert np.all(y[len(x) :] == 0)
-
-
-def test_inputs_are_left_alone(rng):
-    edges = power_law(10, 50)
-    inputs, static = EVERYTHING.inputs(edges, rng), EVERYTHING.arguments(edges)
-    before = [x.copy() for x in inputs]
-    outputs = gg.edge_mlp(*inputs, **static)
-    gg.edge_mlp.hvp(outputs, inputs, inputs, **static)
-    for x, y in zip(inputs, before, strict=True):
-        assert_array_equal(x, y)
 
 
 # ---- errors ----
@@ -392,24 +204,10 @@ def test_errors_of_packing(arguments, error, message):
 # ---- determinism, memory ----
 
 
-@pytest.mark.parametrize(
-    ("case", "dtype"),
-    [
-        (EVERYTHING, np.float64),
-        (WIDE, np.float32),
-        pytest.param(EVERYTHING, np.float32, marks=pytest.mark.exhaustive),
-        pytest.param(WIDE, np.float64, marks=pytest.mark.exhaustive),
-    ],
-    ids=str,
-)
-def test_same_bits_for_any_number_of_threads(case, dtype, rng, threads):
-    faces.check_threads(case, power_law(300, 9000), rng, dtype, threads)
-
-
 def _training_step(n_edges, outputs):
     gg.set_num_threads(1)
     rng = np.random.default_rng(0)
-    case = network([64, 128, 64], f=(64, 16, 16), outputs=outputs)
+    case = network([64, 128, 64], (64, 16, 16), outputs=outputs)
     src, dst = rng.integers(0, 1000, (2, n_edges))
     edges = Edges(src, dst, 1000, 1000)
     inputs = faces.convert(case.inputs(edges, rng), np.float32)

@@ -202,12 +202,6 @@ def test_radial_basis_is_normalised():
     np.testing.assert_allclose(gram, np.broadcast_to(np.eye(4), (7, 4, 4)), atol=1e-9)
 
 
-@pytest.mark.parametrize("exclude", EXCLUSIONS)
-def test_forward(rng, any_graph, exclude):
-    inputs, _, static, formula = small(rng, square(any_graph), exclude)
-    compare(gg.agg_edge_to_edge(*inputs, **static), formula(*inputs), 1e-13)
-
-
 @pytest.mark.parametrize(
     "sizes", [(7, 6, 8, 64), (1, 1, 1, 1), (2, 3, 9, 17), (10, 16, 64, 33)], ids=str
 )
@@ -295,27 +289,6 @@ def test_radial_basis_vjp(rng, basis):
     assert np.array_equal(only_sbf[1], np.zeros(4))
 
 
-def test_vjp(rng, any_graph):
-    inputs, _, static, formula = small(rng, square(any_graph))
-    cotangent = rng.normal(size=inputs[2].shape)
-    actual = gg.agg_edge_to_edge.vjp(cotangent, inputs, **static)
-    for a, b in zip(actual, derivatives.vjp(formula, inputs, cotangent), strict=True):
-        compare(a, b, 1e-11)
-
-
-@pytest.mark.parametrize("name", gg.agg_edge_to_edge.inputs)
-def test_one_gradient_alone(rng, name):
-    inputs, tangents, static, _ = small(rng, power_law(12, 40))
-    every = gg.agg_edge_to_edge.vjp(inputs[2], inputs, **static)
-    every_dot = gg.agg_edge_to_edge.hvp(inputs[2], inputs, tangents, **static)
-    k = gg.agg_edge_to_edge.inputs.index(name)
-    one = gg.agg_edge_to_edge.vjp(inputs[2], inputs, wrt=name, **static)
-    one_dot = gg.agg_edge_to_edge.hvp(inputs[2], inputs, tangents, wrt=name, **static)
-    assert [g is None for g in one] == [g is None for g in one_dot] == [i != k for i in range(4)]
-    compare(one[k], every[k], 1e-14)
-    compare(one_dot[k], every_dot[k], 1e-14)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_vjp_and_jvp_are_adjoint(rng, dtype):
     graph = power_law(30, 500)
@@ -347,29 +320,6 @@ def test_radial_basis_jvp(rng, basis):
     )
 
 
-@pytest.mark.parametrize("exclude", EXCLUSIONS)
-def test_jvp(rng, any_graph, exclude):
-    inputs, tangents, static, formula = small(rng, square(any_graph), exclude)
-    actual = gg.agg_edge_to_edge.jvp(inputs, tangents, **static)
-    compare(actual, derivatives.jvp(formula, inputs, tangents), 1e-12)
-
-
-@pytest.mark.parametrize("absent", range(4))
-def test_absent_tangents_are_zero(rng, absent):
-    inputs, tangents, static, _ = small(rng, power_law(12, 40))
-    zero = list(tangents)
-    zero[absent] = np.zeros_like(tangents[absent])
-    none = list(tangents)
-    none[absent] = None
-    jvp, hvp = gg.agg_edge_to_edge.jvp, gg.agg_edge_to_edge.hvp
-    compare(jvp(inputs, none, **static), jvp(inputs, zero, **static), 1e-14)
-    pairs = zip(
-        hvp(inputs[2], inputs, none, **static), hvp(inputs[2], inputs, zero, **static), strict=True
-    )
-    for a, b in pairs:
-        compare(a, b, 1e-14)
-
-
 # ---- hvp ----
 
 
@@ -388,26 +338,6 @@ def test_radial_basis_hvp(rng, basis):
     compare_rows(to_x, np.concatenate(terms, axis=1))
     terms = [cotangent[0] * rbf["xw"] * x_dot, cotangent[0] * rbf["ww"] * w_dot]
     compare_rows(to_w[:, None], np.concatenate(terms).T)
-
-
-def test_hvp(rng, any_graph):
-    inputs, tangents, static, formula = small(rng, square(any_graph))
-    cotangent = rng.normal(size=inputs[2].shape)
-    actual = gg.agg_edge_to_edge.hvp(cotangent, inputs, tangents, **static)
-    expected = derivatives.hvp(formula, inputs, cotangent, tangents)
-    for a, b in zip(actual, expected, strict=True):
-        compare(a, b, 1e-7)
-
-
-def test_hvp_is_symmetric(rng):
-    inputs, first, static, _ = small(rng, power_law(20, 120))
-    second = arrays(rng, power_law(20, 120), **SMALL, n_mid=3, n_emb=5)
-    hvp = gg.agg_edge_to_edge.hvp
-    products = [
-        sum(np.sum(g * t) for g, t in zip(hvp(inputs[2], inputs, a, **static), b, strict=True))
-        for a, b in ((first, second), (second, first))
-    ]
-    np.testing.assert_allclose(products[0], products[1], rtol=1e-11)
 
 
 def test_forces_are_differences_of_the_energy(molecule):
@@ -638,39 +568,3 @@ def test_peak_memory_is_as_documented(face, degree):
         bound += twice * (4 * 6 * 40_000 + 8 * 64 * 42 * 64)
     slack = 3 * 2**20  # stacks of threads, BLAS, rounding to pages
     assert temporary_bytes(prepare, face, degree) <= bound + slack
-
-
-# ---- determinism ----
-
-
-@pytest.mark.parametrize(
-    "dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.exhaustive)]
-)
-def test_same_bits_for_any_number_of_threads(rng, threads, dtype):
-    graph = power_law(200, 3000)
-    sizes = (7, 6, 8, 24)
-    inputs = arrays(rng, graph, *sizes, dtype)
-    tangents = tuple(rng.normal(size=array.shape).astype(dtype) for array in inputs)
-    x = np.abs(inputs[0][:, :1])
-    w = np.linspace(3, 20, 6).astype(dtype)
-
-    def everything():
-        op = gg.agg_edge_to_edge
-        static = {"graph": graph.graph}
-        rbf, sbf = gg.radial_basis(x, w)
-        return [
-            op(*inputs, **static),
-            op.jvp(inputs, tangents, **static),
-            *op.vjp(inputs[2], inputs, **static),
-            *op.hvp(inputs[2], inputs, tangents, **static),
-            *gg.radial_basis.vjp((rbf, sbf), (x, w)),
-            *gg.radial_basis.hvp((rbf, sbf), (x, w), (x, w)),
-        ]
-
-    results = []
-    for n in (1, 2, 3, 2):
-        threads(n)
-        results.append(everything())
-    for other in results[1:]:
-        for a, b in zip(results[0], other, strict=True):
-            assert np.array_equal(a, b)

@@ -1,7 +1,4 @@
 # SPDX-License-Identifier: MIT
-from dataclasses import replace
-from functools import partial
-
 import mpmath
 import numpy as np
 import pytest
@@ -9,93 +6,21 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import faces
 import gnograd as gg
-from conftest import GRAPHS, Edges, power_law
-from faces import Case, Joined, join
+from conftest import Edges, power_law
 from memory import needs_linux, temporary_bytes
-from reference import gno as reference_gno
-from reference import gno_jets as reference
+from reference import gno as reference
+from table import FRONT, jets
 
-OPERATORS = {
-    "gno_with_gradient": lambda d: d,
-    "gno_with_laplacian": lambda d: d + 1,
-    "gno_with_hessian": lambda d: d + d * (d + 1) // 2,
-}
-"""Derivatives that a weight may have."""
-
-
-def jets(name, widths, *, d=2, h=True, weights=0, f=(3, 2), **static):
-    """A case in d dimensions; weights: 0 none, 1 constant, 2 with derivatives."""
-    f_in, f_out = f
-    kernel = (f_in, f_out) if static.get("kernel", "full") == "full" else (f_in,)
-    n_in = 2 * d if static.get("geometry") == "pair" else d
-    label = "-".join([f"{d}D", *(["no-h"] * (not h)), f"weights{weights}"])
-
-    def make(edges: Edges, rng: np.random.Generator) -> tuple:
-        layers = [
-            (rng.normal(size=(before, width)) / np.sqrt(before), rng.normal(size=width))
-            for before, width in zip([n_in, *widths[:-1]], widths, strict=True)
-        ]
-        return (
-            rng.normal(size=(edges.n_src, f_in)) if h else None,
-            rng.normal(size=(edges.n_dst, d)),
-            rng.normal(size=(edges.n_src, d)),
-            gg.gno_pack_layers(layers),
-            rng.normal(size=(widths[-1], *kernel)),
-            rng.normal(size=kernel),
-            rng.normal(size=edges.n_edges) if weights else None,
-            rng.normal(size=(edges.n_edges, OPERATORS[name](d))) if weights > 1 else None,
-        )
-
-    def formula(*inputs, kernel="full", **arguments):
-        return join(getattr(reference, name)(*inputs, **arguments))
-
-    operator = Joined(getattr(gg, name))
-    return Case(operator, formula, make, {"widths": widths, **static}, label)
-
-
-LAPLACIAN = jets("gno_with_laplacian", [5, 4], weights=2, reduction="mean", activation="tanh")
-FEW = [
-    jets("gno_with_gradient", [5], weights=1, geometry="pair"),
-    LAPLACIAN,
-    jets("gno_with_laplacian", [4], d=3, kernel="diagonal", weights=1, activation="silu"),
-    jets("gno_with_hessian", [4, 3], weights=2, kernel="diagonal", geometry="pair"),
-]
-MANY = [
-    *FEW,
-    *(
-        jets("gno_with_laplacian", [4, 3], activation=name)
-        for name in sorted(reference_gno.ACTIVATIONS)
-    ),
-    jets("gno_with_gradient", [3, 4, 2], d=1, weights=2, activation="sin"),
-    jets("gno_with_laplacian", [4], h=False, kernel="diagonal", reduction="mean"),
-    jets("gno_with_laplacian", [4], d=1, geometry="pair", activation="tanh"),
-    jets("gno_with_hessian", [4], d=3, f=(1, 1), activation="sin"),
-    jets("gno_with_hessian", [3], h=False, kernel="diagonal", weights=2, activation="silu"),
-]
-every_case = pytest.mark.parametrize("case", MANY, ids=str)
-few_cases = pytest.mark.parametrize("case", FEW, ids=str)
+LAPLACIAN = FRONT["gno_with_laplacian"]
 
 
 # ---- forward ----
 
 
-@every_case
-def test_forward(case, any_graph, rng):
-    faces.check_forward(case, any_graph, rng)
-
-
-@pytest.mark.parametrize("widths", [[1], [16], [17, 33], [64, 2], [7, 16, 5]])
-@pytest.mark.parametrize("f", [(1, 1), (9, 1), (1, 20), (32, 16)])
-def test_sizes_of_every_kind(widths, f, rng):
-    for kernel in ("full", "diagonal"):
-        case = jets("gno_with_laplacian", widths, f=f, kernel=kernel, weights=1)
-        faces.check_forward(case, power_law(30, 150), rng)
-
-
 def test_derivatives_are_those_of_the_value(rng):
     """Central differences of the value by the positions, in three dimensions."""
     edges = power_law(8, 30)
-    case = jets("gno_with_hessian", [6, 5], d=3, reduction="mean")
+    case = jets("hessian", [6, 5], d=3, reduction="mean")
     inputs, static = case.inputs(edges, rng), case.arguments(edges)
     x = inputs[1]
     value, gradient, hessian = gg.gno_with_hessian(*inputs, **static)
@@ -116,7 +41,7 @@ def test_derivatives_are_those_of_the_value(rng):
 
 def test_one_hidden_layer_is_gno(rng):
     edges = power_law(10, 50)
-    inputs = jets("gno_with_gradient", [6]).inputs(edges, rng)
+    inputs = jets("gradient", [6]).inputs(edges, rng)
     h, x, y, layers, V, b_v = inputs[:6]
     ((U, b_u),) = gg.gno_unpack_layers(layers, 2, [6])
     coords = x[edges.dst] - y[edges.src]
@@ -125,7 +50,7 @@ def test_one_hidden_layer_is_gno(rng):
     assert_allclose(gg.gno_with_gradient(*inputs, widths=[6], **static)[0], value, atol=1e-13)
 
 
-@pytest.mark.parametrize("activation", sorted(reference_gno.ACTIVATIONS))
+@pytest.mark.parametrize("activation", sorted(reference.ACTIVATIONS))
 def test_activation_and_its_derivatives(activation):
     """One edge and one hidden unit: value, gradient and Laplacian are act, act' and act''.
 
@@ -162,73 +87,6 @@ def test_activation_and_its_derivatives(activation):
             assert_allclose(found[:, k], expected, rtol=1e-12, atol=1e-14)
 
 
-# ---- vjp ----
-
-
-@every_case
-def test_vjp(case, any_graph, rng):
-    faces.check_vjp(case, any_graph, rng)
-
-
-@few_cases
-def test_gradients_do_not_depend_on_which_are_wanted(case, rng):
-    faces.check_wrt(case, power_law(10, 50), rng)
-
-
-@few_cases
-def test_absent_cotangents_are_zero(case, rng):
-    edges = power_law(10, 50)
-    inputs, static = case.inputs(edges, rng), case.arguments(edges)
-    operator = case.operator.operator
-    outputs = operator(*inputs, **static)
-    tangents = faces.like(inputs, rng)
-    for k, kept in enumerate(outputs):
-        some = [None] * len(outputs)
-        some[k] = kept
-        full = tuple(
-            c if c is not None else np.zeros_like(o) for c, o in zip(some, outputs, strict=True)
-        )
-        for face, *rest in (("vjp", inputs), ("hvp", inputs, tangents)):
-            call = partial(getattr(operator, face), **static)
-            faces.assert_all_close(call(tuple(some), *rest), call(full, *rest), rtol=1e-13)
-
-
-# ---- jvp ----
-
-
-@every_case
-def test_jvp(case, any_graph, rng):
-    faces.check_jvp(case, any_graph, rng)
-
-
-@every_case
-def test_absent_tangent_is_zero(case, rng):
-    faces.check_absent_tangents(case, power_law(10, 50), rng)
-
-
-@few_cases
-def test_vjp_and_jvp_are_adjoint(case, any_graph, rng):
-    faces.check_adjoint(case, any_graph, rng)
-
-
-# ---- hvp ----
-
-
-@every_case
-def test_hvp(case, any_graph, rng):
-    faces.check_hvp(case, any_graph, rng)
-
-
-@few_cases
-def test_hvp_is_the_derivative_of_vjp(case, rng):
-    faces.check_hvp_differences(case, power_law(60, 500), rng)
-
-
-@few_cases
-def test_hvp_is_symmetric(case, any_graph, rng):
-    faces.check_symmetric(case, any_graph, rng)
-
-
 # ---- the loss of a physics-informed network ----
 
 
@@ -241,7 +99,7 @@ def test_gradient_of_a_laplacian_loss(rng):
     n = 40
     points = rng.random((n, 2))
     graph = gg.Graph.radius(points, 0.3)
-    case = jets("gno_with_laplacian", [12, 8], f=(3, 1), activation="gelu", reduction="mean")
+    case = jets("laplacian", [12, 8], F_out=1, activation="gelu", reduction="mean")
     edges = Edges(graph.src, graph.dst, n, n)
     h, _, _, layers, V, b_v, *_ = case.inputs(edges, rng)
     inputs, static = (h, points, points, layers, V, b_v), case.arguments(edges)
@@ -278,62 +136,6 @@ def test_gradient_of_a_laplacian_loss(rng):
         near, far = value(unit) + value(-unit), value(2 * unit) + value(-2 * unit)
         second = second + (16 * near - far) / 12
     assert np.linalg.norm(second / step**2 - laplacian) < 1e-6 * np.linalg.norm(laplacian)
-
-
-# ---- float32 ----
-
-
-@few_cases
-def test_float32_is_as_good_as_the_plain_formula(case, rng):
-    faces.check_float32(case, power_law(10, 40), rng)
-
-
-def test_float32_sums_over_many_edges(rng):
-    """The error of gradients to the parameters does not grow with the number of edges."""
-    case = jets("gno_with_laplacian", [8, 8], reduction="sum")
-    for n_edges in (2000, 100_000):
-        edges = power_law(100, n_edges)
-        inputs, static = case.inputs(edges, rng), case.arguments(edges)
-        cotangent = 1 + rng.normal(size=case.operator(*inputs, **static).shape)
-        single = faces.convert(inputs, np.float32)
-        exact = case.operator.vjp(cotangent, faces.convert(single, float), **static)
-        actual = case.operator.vjp(cotangent.astype(np.float32), single, **static)
-        assert np.all(faces.error(actual, exact)[:-1] < 3e-6)
-
-
-# ---- degenerate graphs (all faces run on every graph above) ----
-
-
-@few_cases
-def test_nodes_without_edges(case, rng):
-    edges = GRAPHS["isolated nodes"]
-    inputs, static = case.inputs(edges, rng), case.arguments(edges)
-    operator = case.operator.operator
-    alone = np.bincount(edges.dst, minlength=edges.n_dst) == 0
-    tangents = faces.like(inputs, rng)
-    cotangents = []
-    for array in (*operator(*inputs, **static), *operator.jvp(inputs, tangents, **static)):
-        assert np.all(array[alone] == 0)
-        assert np.all(array[~alone] != 0)
-        cotangent = np.zeros_like(array)
-        cotangent[alone] = 1e300
-        cotangents.append(cotangent)
-    cotangents = tuple(cotangents[: len(cotangents) // 2])
-    for gradients in (
-        operator.vjp(cotangents, inputs, **static),
-        operator.hvp(cotangents, inputs, tangents, **static),
-    ):
-        assert all(np.all(g == 0) for g in gradients if g is not None)
-
-
-def test_inputs_are_left_alone(rng):
-    edges = power_law(10, 50)
-    inputs, static = LAPLACIAN.inputs(edges, rng), LAPLACIAN.arguments(edges)
-    before = [x.copy() for x in inputs]
-    out = LAPLACIAN.operator(*inputs, **static)
-    LAPLACIAN.operator.hvp(out, inputs, inputs, **static)
-    for x, y in zip(inputs, before, strict=True):
-        assert_array_equal(x, y)
 
 
 # ---- errors ----
@@ -424,8 +226,7 @@ def documented_bytes(n_edges: int, threads: int) -> int:
 
 
 def large_laplacian(face):
-    case = replace(jets("gno_with_laplacian", WIDTHS, f=(F, F)), operator=gg.gno_with_laplacian)
-    return faces.large_call(case, face, 2000, 20_000)
+    return faces.large_call(jets("laplacian", WIDTHS, F_in=F, F_out=F), face, 2000, 20_000)
 
 
 @pytest.mark.exhaustive
@@ -435,12 +236,3 @@ def test_peak_memory_is_as_documented(face):
     slack = 4 * 2**20  # stacks of threads, rounding to pages
     measured = temporary_bytes(large_laplacian, face)
     assert measured <= documented_bytes(20_000, 2) + slack
-
-
-# ---- determinism ----
-
-
-@few_cases
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_same_bits_for_any_number_of_threads(case, dtype, threads, rng):
-    faces.check_threads(case, power_law(300, 9000), rng, dtype, threads)

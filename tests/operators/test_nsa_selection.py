@@ -8,73 +8,21 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gnograd as gg
-from faces import assert_all_close, convert, error, inner, like, rms
+import table
+from faces import convert, error, like, rms
 from memory import needs_linux, temporary_bytes
-from reference import derivatives
 from reference import nsa as reference
 
-PACKED = np.array([0, 7, 9, 9, 20], np.int64)
-COMPRESS = {
-    "overlapping": {"block": 4, "stride": 2},
-    "apart": {"block": 2, "stride": 5},
-    "packed": {"block": 4, "stride": 3, "cu": PACKED},
-    "all": {"block": 20, "stride": 1},
-    "one": {"block": 1, "stride": 1},
-    "too-short": {"block": 21, "stride": 4},
-}
-every_compress = pytest.mark.parametrize("static", COMPRESS.values(), ids=list(COMPRESS))
-
-
-def compress_inputs(static, rng, n_tokens=20, n_heads=3, n_features=2):
-    shapes = (n_tokens, n_heads, n_features), (static["block"], n_heads)
-    return tuple(rng.normal(size=shape) for shape in shapes)
-
+COMPRESS = table.the("compress")
 
 # ---- compress ----
 
 
-@every_compress
-def test_compress(static, rng):
-    inputs = compress_inputs(static, rng)
-    out = gg.compress(*inputs, **static)
-    assert_allclose(out, reference.compress(*inputs, **static), rtol=1e-13, atol=1e-13)
+@pytest.mark.parametrize("case", table.of("compress", large=False), ids=str)
+def test_compressed_offsets(case, rng):
+    static = case.arguments()
     offsets = gg.compressed_offsets(static.get("cu", [0, 20]), static["block"], static["stride"])
-    assert offsets[-1] == len(out)
-
-
-@every_compress
-def test_compress_derivatives(static, rng):
-    inputs = compress_inputs(static, rng)
-    formula = partial(reference.compress, **static)
-    tangents, cotangent = like(inputs, rng), rng.normal(size=formula(*inputs).shape)
-    gradients = gg.compress.vjp(cotangent, inputs, **static)
-    expected = derivatives.vjp(formula, inputs, cotangent)
-    assert_all_close(gradients, expected, rtol=1e-12, atol=1e-12)
-    tangent = gg.compress.jvp(inputs, tangents, **static)
-    expected = derivatives.jvp(formula, inputs, tangents)
-    assert_allclose(tangent, expected, rtol=1e-12, atol=1e-12)
-    assert_allclose(inner(gradients, tangents), np.sum(cotangent * tangent), rtol=1e-11, atol=1e-12)
-    seconds = gg.compress.hvp(cotangent, inputs, tangents, **static)
-    expected = derivatives.hvp(formula, inputs, cotangent, tangents)
-    assert_all_close(seconds, expected, rtol=1e-6, atol=1e-8)
-
-
-@every_compress
-def test_compress_absent_tangents_and_gradients(static, rng):
-    inputs = compress_inputs(static, rng)
-    tangents = like(inputs, rng)
-    cotangent = gg.compress(*inputs, **static)
-    for kept in (None, 0, 1):
-        some = tuple(t if k == kept else None for k, t in enumerate(tangents))
-        zeros = tuple(t if k == kept else 0 * t for k, t in enumerate(tangents))
-        jvp = partial(gg.compress.jvp, inputs, **static)
-        hvp = partial(gg.compress.hvp, cotangent, inputs, **static)
-        assert_array_equal(jvp(some), jvp(zeros))
-        assert_all_close(hvp(some), hvp(zeros), rtol=0)
-    for k, name in enumerate(("x", "w")):
-        alone = gg.compress.vjp(cotangent, inputs, wrt=[name], **static)
-        assert alone[1 - k] is None
-        assert_array_equal(alone[k], gg.compress.vjp(cotangent, inputs, **static)[k])
+    assert offsets[-1] == len(gg.compress(*case.inputs(None, rng), **static))
 
 
 def test_compress_float32(rng):
@@ -83,7 +31,7 @@ def test_compress_float32(rng):
     formula = partial(reference.compress, **static)
     draws = []
     for _ in range(4):
-        inputs = convert(compress_inputs(static, rng, 3000, 2, 8), np.float32)
+        inputs = COMPRESS.change(**static, T=3000, Hk=2, D=8).inputs(None, rng, np.float32)
         tangents = like(inputs, rng)
         cotangent = like([formula(*inputs)], rng)[0]
 
@@ -108,28 +56,6 @@ def test_compress_float32(rng):
     assert np.all(rms(ours) <= 2 * rms(theirs))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_compress_same_bits(dtype, threads, rng):
-    static = {"block": 8, "stride": 4, "cu": np.array([0, 7, 1500, 3000], np.int64)}
-    inputs = convert(compress_inputs(static, rng, 3000), dtype)
-    tangents = like(inputs, rng)
-    results = []
-    for n in (1, 2, 3, 3):
-        threads(n)
-        out = gg.compress(*inputs, **static)
-        results.append(
-            [
-                out,
-                *gg.compress.vjp(out, inputs, **static),
-                gg.compress.jvp(inputs, tangents, **static),
-                *gg.compress.hvp(out, inputs, tangents, **static),
-            ]
-        )
-    for other in results[1:]:
-        for a, b in zip(results[0], other, strict=True):
-            assert_array_equal(a, b)
-
-
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -144,7 +70,7 @@ def test_compress_same_bits(dtype, threads, rng):
     ],
 )
 def test_compress_refused(change, error, message, rng):
-    arguments = dict(zip("xw", compress_inputs({"block": 4}, rng), strict=True))
+    arguments = dict(zip("xw", COMPRESS.inputs(None, rng), strict=True))
     with pytest.raises(error, match=f"^compress: .*{message}"):
         gg.compress(**{**arguments, "block": 4, "stride": 2, **change})
 

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,58 +11,27 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import gnograd as gg
 import gnograd.autodiff as ad
+import table
 from conftest import Edges, power_law
 from gpus import needs_gpu
 from memory import needs_linux, temporary_bytes
 
 LEADING = [(2, 3), (17,), (2,), (1,), (0,), (2, 0)]
 """A batch of two with a full kernel is factorised, larger ones have matrices of edges."""
-SIZES = {"F": 3, "F_out": 4, "H": 19, "d": 2}
+SIZES = {"F_in": 3, "F_out": 4, "H": 19, "d": 2}
 
 
-@dataclass(frozen=True)
-class Case:
+def batched(name, kernel, reduction):
     """An operator in one of its forms."""
-
-    name: str
-    kernel: str
-    reduction: str
-
-    def __str__(self) -> str:
-        return f"{self.name}-{self.kernel}-{self.reduction}"
-
-    @property
-    def operator(self) -> gg.Operator:
-        return getattr(gg, self.name)
-
-    @property
-    def jets(self) -> bool:
-        return self.name.startswith("gno_with")
-
-    def static(self, graph: gg.Graph) -> dict[str, Any]:
-        static = {"graph": graph, "kernel": self.kernel, "reduction": self.reduction}
-        if self.name != "gno_contract":
-            static["activation"] = "gelu"
-        return static | ({"widths": [6, 5], "geometry": "pair"} if self.jets else {})
-
-    def inputs(self, edges: Edges, leading: tuple[int, ...], rng) -> tuple[np.ndarray, ...]:
-        f, f_out, hidden, d = SIZES.values()
-        kappa = (f, f_out) if self.kernel == "full" else (f,)
-        n = edges.n_edges
-        shapes = {
-            "h": (*leading, edges.n_src, f), "edge_weight": (n,), "coords": (n, d),
-            "hid": (n, hidden), "U": (d, hidden), "b_u": (hidden,), "b_v": kappa,
-            "V": (5 if self.jets else hidden, *kappa),
-            "x": (edges.n_dst, d), "y": (edges.n_src, d), "layers": ((2 * d + 1) * 6 + 7 * 5,),
-            "weight_derivatives": (n, {"gradient": d, "laplacian": d + 1, "hessian": d + 3}.get(
-                self.name.removeprefix("gno_with_"), 0)),
-        }  # fmt: skip
-        return tuple(rng.normal(size=shapes[name]) for name in self.operator.inputs)
+    static = {"kernel": kernel, "reduction": reduction}
+    static |= {} if name == "gno_contract" else {"activation": "gelu"}
+    static |= {"widths": [6, 5], "geometry": "pair"} if name.startswith("gno_with") else {}
+    return table.case(name, **static, **SIZES)
 
 
 NAMES = ("gno", "gno_contract", "gno_with_gradient", "gno_with_laplacian", "gno_with_hessian")
-CASES = [Case(name, kernel, "mean") for name in NAMES for kernel in ("full", "diagonal")]
-CASES += [Case("gno", "full", "sum"), Case("gno_with_laplacian", "full", "sum")]
+CASES = [batched(name, kernel, "mean") for name in NAMES for kernel in ("full", "diagonal")]
+CASES += [batched("gno", "full", "sum"), batched("gno_with_laplacian", "full", "sum")]
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 every_batch = pytest.mark.parametrize("leading", LEADING, ids=str)
 few_cases = pytest.mark.parametrize(
@@ -115,7 +82,7 @@ def assert_gradients(gradients, leading, found, inputs):
 
 def set_up(case, leading, rng, edges=None):
     edges = edges or power_law(12, 90)
-    static, inputs = case.static(edges.graph), case.inputs(edges, leading, rng)
+    static, inputs = case.arguments(edges), case.change(**{"*": leading}).inputs(edges, rng)
     tangents = tuple(rng.normal(size=x.shape) for x in inputs)
     return inputs, tangents, cotangents_like(case, inputs, static, leading, rng), static
 
@@ -163,7 +130,7 @@ def test_no_edges(case, rng):
 
 @pytest.mark.parametrize("n_batch", [2, 5])
 def test_an_absent_tangent_and_a_gradient_alone(n_batch, rng):
-    case = Case("gno", "full", "mean")
+    case = batched("gno", "full", "mean")
     inputs, tangents, (cotangent,), static = set_up(case, (n_batch,), rng)
     for k, name in enumerate(gg.gno.inputs):
         some = tuple(t if k == at else None for at, t in enumerate(tangents))
@@ -178,17 +145,17 @@ def test_an_absent_tangent_and_a_gradient_alone(n_batch, rng):
 
 
 def test_without_h_there_is_no_batch(rng):
-    case = Case("gno", "diagonal", "sum")
+    case = batched("gno", "diagonal", "sum")
     inputs, _, _, static = set_up(case, (2,), rng)
     out = gg.gno(None, *inputs[1:], **static)
-    assert out.shape == (12, SIZES["F"])
+    assert out.shape == (12, SIZES["F_in"])
     with pytest.raises(ValueError, match=r"^gno: cotangent has shape \(2, 12, 3\), needs \(n_dst"):
         gg.gno.vjp(np.stack([out, out]), (None, *inputs[1:]), **static)
 
 
 @pytest.mark.parametrize("n_batch", [2, 5])
 def test_bits_do_not_depend_on_threads(n_batch, threads, rng):
-    case = Case("gno", "full", "mean")
+    case = batched("gno", "full", "mean")
     inputs, _, (cotangent,), static = set_up(case, (n_batch,), rng, power_law(3000, 30_000))
     found = []
     for n in (1, 2, 3):
@@ -201,7 +168,7 @@ def test_bits_do_not_depend_on_threads(n_batch, threads, rng):
 
 def test_float32_is_as_near_as_single_calls(rng):
     """Error of a batch is at most twice that of single calls."""
-    inputs, _, _, static = set_up(Case("gno", "full", "mean"), (4,), rng)
+    inputs, _, _, static = set_up(batched("gno", "full", "mean"), (4,), rng)
     exact = gg.gno(*inputs, **static)
     narrow = tuple(x.astype(np.float32) for x in inputs)
     single = np.stack([gg.gno(h, *narrow[1:], **static) for h in narrow[0]])
@@ -256,14 +223,14 @@ def test_peak_memory_is_as_documented(kernel, n_batch):
     ],
 )
 def test_wrong_shapes(change, message, rng):
-    inputs, _, _, static = set_up(Case("gno", "full", "mean"), (2, 3), rng)
+    inputs, _, _, static = set_up(batched("gno", "full", "mean"), (2, 3), rng)
     named = dict(zip(gg.gno.inputs, inputs, strict=True))
     with pytest.raises(ValueError, match=f"^gno: {message}"):
         gg.gno(**named | {name: np.zeros(shape) for name, shape in change.items()}, **static)
 
 
 def test_a_cotangent_of_another_batch(rng):
-    inputs, tangents, (cotangent,), static = set_up(Case("gno", "full", "mean"), (2, 3), rng)
+    inputs, tangents, (cotangent,), static = set_up(batched("gno", "full", "mean"), (2, 3), rng)
     message = r"^gno: cotangent has shape \(6, 12, 4\), needs \(2, 3, n_dst=12, F_out=4\)"
     with pytest.raises(ValueError, match=message):
         gg.gno.vjp(cotangent.reshape(6, 12, 4), inputs, **static)
@@ -277,7 +244,7 @@ def test_a_cotangent_of_another_batch(rng):
 @pytest.mark.parametrize("leading", [(2, 3), (4,), (1,)], ids=str)
 @pytest.mark.parametrize("kernel", ["full", "diagonal"])
 def test_tape(kernel, leading, rng):
-    case = Case("gno", kernel, "mean")
+    case = batched("gno", kernel, "mean")
     inputs, tangents, (cotangent,), static = set_up(case, leading, rng)
     tape = ad.Tape("float64")
     on_tape = [tape.parameter(x) for x in inputs]
@@ -296,7 +263,7 @@ def test_tape(kernel, leading, rng):
 def test_derivatives_on_the_tape(rng):
     """Batches work on the tape as far as its arrays have axes for them."""
     for name in ("gno_with_laplacian", "gno_with_hessian"):
-        inputs, _, _, static = set_up(Case(name, "full", "mean"), (4,), rng)
+        inputs, _, _, static = set_up(batched(name, "full", "mean"), (4,), rng)
         tape = ad.Tape("float64")
         on_tape = [tape.parameter(x) for x in inputs]
         if name == "gno_with_hessian":
@@ -330,7 +297,7 @@ def test_torch(case, rng):
 
 
 def test_torch_compiled(rng):
-    torch, tensors, function, _ = torch_case(Case("gno", "full", "mean"), (2, 2), rng)
+    torch, tensors, function, _ = torch_case(batched("gno", "full", "mean"), (2, 2), rng)
     compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
     for h in (tensors[0], tensors[0][0], torch.randn(5, 3, 3, dtype=torch.float64)):
         moved = [h.detach().requires_grad_(), *tensors[1:]]
