@@ -588,14 +588,18 @@ EVERY_SIZE = {
 """Sizes of every kind, by family or operator; those of sequences are in the table itself."""
 
 
-def on_graphs(cases: list[Case]) -> pytest.MarkDecorator:
-    """Parametrize by a case and some graphs, and, exhaustive, all others; one if it takes none."""
+def on_graphs(cases: list[Case], few: bool = False) -> pytest.MarkDecorator:
+    """Parametrize by a case and some graphs, and, exhaustive, all others; one if it takes none.
+
+    few: cases that are one of many of a kind are exhaustive.
+    """
     params = []
     for number, each in enumerate(cases):
         some, others = graphs_of(number).values()
         if not each.on_graph or each.large:
             some, others = ["power law"], []
-        params.append(pytest.param(each, some, id=str(each)))
+        rare = [pytest.mark.exhaustive] if few and each.many else []
+        params.append(pytest.param(each, some, id=str(each), marks=rare))
         if others:
             params.append(
                 pytest.param(each, others, id=f"{each}-other", marks=pytest.mark.exhaustive)

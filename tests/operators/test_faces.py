@@ -69,13 +69,17 @@ def every(law):
 def each_case(law):
     """Every case, of which one of many of a kind is exhaustive."""
     mark = pytest.mark.exhaustive
-    params = [pytest.param(c, marks=mark if c.many else (), id=str(c)) for c in every(law)]
+    slow = law in ("absent_tangents", "float32_sums", "left_alone")
+    params = [
+        pytest.param(c, marks=mark if c.many or (c.large and slow) else (), id=str(c))
+        for c in every(law)
+    ]
     return pytest.mark.parametrize("case", params)
 
 
 def on_graphs(law):
     """Every case on some graphs, and, exhaustive, on all others; once if it has no graph."""
-    return table.on_graphs(every(law))
+    return table.on_graphs(every(law), few=law in ("adjoint", "symmetric"))
 
 
 # ---- on every graph ----
