@@ -116,7 +116,7 @@ class Call:
 def check_forward(case, edges, rng):
     call = Call(case, edges, rng)
     expected = tuple_of(case.reference(edges)(*call.inputs))
-    assert_all_close(call.forward(), expected, rtol=1e-11, atol=1e-11)
+    assert_all_close(call.forward(), expected, rtol=1e-12, atol=1e-12)
 
 
 def check_vjp(case, edges, rng):
