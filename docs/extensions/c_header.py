@@ -8,9 +8,8 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from operators import title
-
 import gnograd
+from operators import title
 
 HEADER = Path(gnograd.get_include()) / "gnograd.h"
 SECTION = re.compile(r"^/\* ---- (?P<name>.*?) ----(?P<text>.*?)\*/\n", re.M | re.S)

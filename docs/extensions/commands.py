@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from operators import table, title
 from typer import Context, Typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from gnograd.cli.app import app
+from operators import table, title
 
 NAMES = {Path: "path", int: "integer", float: "number", str: "text"}
 

@@ -14,10 +14,9 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from operators import first_line, summary, table, title
-
 import gnograd
 from gnograd.faces.operator import Function
+from operators import first_line, summary, table, title
 
 PUBLIC = {
     "gnograd": "Python",

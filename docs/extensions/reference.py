@@ -11,9 +11,10 @@ import c_header
 import commands
 import fortran_module
 import modules
-import operators
 from sphinx.application import Sphinx
 from sphinx.util import logging
+
+import operators
 
 LOG = logging.getLogger(__name__)
 FOLDER = "reference/generated"
