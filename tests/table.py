@@ -82,6 +82,13 @@ class Case:
     def on_graph(self) -> bool:
         return "graph" in self.operator.static
 
+    @property
+    def is_bilinear(self) -> bool:
+        """True if the declaration says so of these static arguments."""
+        name, _, values = self.operator.declaration.bilinear.partition("=")
+        given = self.operator.static | self.static
+        return name == "always" or (name != "" and str(given[name]) in values.split("|"))
+
     def fit(self, edges):
         """The edges, between as many sources as destinations where edges follow one another."""
         if self.operator.hops == 1 or edges.n_src == edges.n_dst:

@@ -287,6 +287,22 @@ def test_self_loops_of_a_graph_are_added_once(kind, conversions):
     torch.testing.assert_close(under_vmap[0], first[1])
 
 
+def test_self_loops_follow_a_graph_that_is_written_in_place():
+    """A graph in memory of its own, such as that of the inputs of a CUDA graph."""
+    graph = gt.Graph.from_edge_index(random_edges(6, 20, 1), 6)
+    other = gt.Graph.from_edge_index(random_edges(6, 20, 2), 6)
+    gt.with_self_loops(graph)
+    for x, y in zip(graph.arrays, other.arrays, strict=True):
+        x.copy_(y)
+    same(gt.with_self_loops(graph)[0], gt.with_self_loops(other)[0])
+    with torch.inference_mode():  # PyTorch does not count changes there
+        inner = gt.Graph.from_edge_index(random_edges(6, 20, 1), 6)
+        gt.with_self_loops(inner)
+        for x, y in zip(inner.arrays, other.arrays, strict=True):
+            x.copy_(y)
+        same(gt.with_self_loops(inner)[0], gt.with_self_loops(other)[0])
+
+
 def test_graph_with_self_loops_goes_with_its_graph():
     graph = gt.Graph.from_edge_index(random_edges(6, 20), 6)
     looped = gt.with_self_loops(graph)[0]

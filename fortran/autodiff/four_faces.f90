@@ -32,7 +32,7 @@ module gnograd_autodiff_four_faces
     character(len=24) :: name = ""
     !> False if memory ran out for its static arrays
     logical :: complete = .true.
-    !> True if the output is linear in each input, given the others
+    !> True if there are two inputs, and the output is linear in each, given the other
     logical :: bilinear = .false.
     !> Values of each output; several lie one behind the other in one node
     integer(int64), allocatable :: counts(:)
@@ -84,14 +84,16 @@ module gnograd_autodiff_four_faces
     procedure :: pullback => vjp_pullback
   end type vjp_operation
 
+  integer, parameter :: all_slots(0:2) = [0, 1, 2]
+
   !> The derivative of <c, f(x)> to one slot, from the others: slot 0 is c, whose derivative is the
   !> output, slot k input k.
   type, extends(operation_type) :: bilinear_operation
     class(four_face_operation), allocatable :: face
     integer :: slot = 0
-    !> Ranks and shapes of all slots, extents in Fortran order [max_rank, 0:]
-    integer, allocatable :: ranks(:)
-    integer(int64), allocatable :: shapes(:, :)
+    !> Ranks and shapes of all slots, extents in Fortran order
+    integer :: ranks(0:2)
+    integer(int64) :: shapes(max_rank, 0:2)
   contains
     procedure :: pullback => bilinear_pullback
   end type bilinear_operation
@@ -428,49 +430,44 @@ contains
     type(array_type), intent(in) :: operands(:), cotangent
     logical, intent(in) :: wanted(:)
     type(array_type), intent(inout) :: gradients(:)
-    type(array_type) :: slots(0:size(operands))
-    type(node_ref) :: nodes(0:size(operands))
+    type(array_type) :: slots(0:2)
+    type(node_ref) :: nodes(0:2)
     type(bilinear_operation) :: operation
     logical :: ok
     integer :: k, status
 
-    slots(0) = cotangent
-    slots(1:) = operands
-    call resolve(trim(self%name), slots, nodes, ok, slots%id == 0)
+    slots = [cotangent, operands]
+    call resolve(trim(self%name), slots, nodes, ok)
     if (.not. ok) return
-    allocate (operation%ranks(0:size(operands)), operation%shapes(max_rank, 0:size(operands)), &
-      & stat=status)
-    if (status == 0) allocate (operation%face, source=self, stat=status)
+    allocate (operation%face, source=self, stat=status)
     if (status /= 0) then
       call fail(cotangent%store, code_memory, trim(self%name)//": not enough memory")
       return
     end if
-    do k = 0, size(operands)
+    do k = 0, 2
       operation%ranks(k) = nodes(k)%node%rank
       operation%shapes(:, k) = nodes(k)%node%shape
     end do
-    do k = 1, size(operands)
+    do k = 1, 2
       if (wanted(k)) gradients(k) = derivative(operation, slots, k)
     end do
   end subroutine record_derivatives
 
   !> The derivative to one slot.
   function derivative(operation, slots, slot) result(d)
-    type(bilinear_operation), intent(inout) :: operation
+    class(bilinear_operation), intent(inout) :: operation
     !> All slots; that of the derivative is not read
-    type(array_type), intent(in) :: slots(0:)
+    type(array_type), intent(in) :: slots(0:2)
     integer, intent(in) :: slot
-    type(array_type) :: d, others(size(slots) - 1)
-    type(node_ref) :: nodes(0:size(slots) - 1), gradients(size(slots) - 1)
+    type(array_type) :: d, others(2)
+    type(node_ref) :: nodes(0:2), gradients(2)
     type(node_type), pointer :: z
     type(error_type), allocatable :: error
     logical :: ok
-    integer :: k
 
     operation%slot = slot
-    others = pack(slots, [(k, k=0, size(others))] /= slot)
-    call resolve(trim(operation%face%name), slots, nodes, ok, &
-      & slots%id == 0 .or. [(k, k=0, size(others))] == slot)
+    others = pack(slots, all_slots /= slot)
+    call resolve(trim(operation%face%name), slots, nodes, ok, all_slots == slot)
     if (.not. ok) return
     call push_result(others(1)%store, nodes(merge(1, 0, slot == 0))%node%kind, &
       & operation%ranks(slot), operation%shapes(:, slot), others, operation, d, z)
@@ -493,23 +490,21 @@ contains
     type(array_type), intent(in) :: operands(:), output, cotangent
     logical, intent(in) :: wanted(:)
     type(array_type), intent(inout) :: gradients(:)
-    type(bilinear_operation) :: operation
-    type(array_type) :: slots(0:size(operands))
-    integer :: others(size(operands)), k, status
+    class(bilinear_operation), allocatable :: operation
+    type(array_type) :: slots(0:2)
+    integer :: others(2), k, status
 
-    allocate (operation%ranks, source=self%ranks, stat=status)
-    if (status == 0) allocate (operation%shapes, source=self%shapes, stat=status)
-    if (status == 0) allocate (operation%face, source=self%face, stat=status)
+    allocate (operation, source=self, stat=status)
     if (status /= 0) then
       call fail(output%store, code_memory, trim(self%face%name)//": not enough memory")
       return
     end if
-    others = pack([(k, k=0, size(operands))], [(k, k=0, size(operands))] /= self%slot)
+    others = pack(all_slots, all_slots /= self%slot)
     slots(self%slot) = cotangent
-    do k = 1, size(operands)
+    do k = 1, 2
       slots(others(k)) = operands(k)
     end do
-    do k = 1, size(operands)
+    do k = 1, 2
       if (wanted(k)) gradients(k) = derivative(operation, slots, others(k))
     end do
   end subroutine bilinear_pullback

@@ -5,6 +5,7 @@ import functools
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import faces
 import table
@@ -157,6 +158,17 @@ def test_rows_of_no_edge(case, rng):
 @each_case("left_alone")
 def test_arguments_are_left_alone(case, rng):
     faces.check_left_alone(case, power_law(10, 50), rng)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.is_bilinear], ids=str)
+def test_no_input_is_read_for_its_own_gradient(case, rng):
+    """The tape has none to give where an operator is bilinear."""
+    call = faces.Call(case, power_law(10, 50), rng)
+    for k, name in enumerate(case.operator.inputs):
+        inputs = [*call.inputs]
+        inputs[k] = np.full_like(inputs[k], np.nan)
+        expected = call.vjp(wrt=[name])[k]
+        assert_array_equal(call.vjp(inputs, wrt=[name])[k], expected)
 
 
 @each_case("sizes")

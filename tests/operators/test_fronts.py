@@ -107,7 +107,7 @@ def check(front, case, edges, rng, dtype="float64"):
         for k, (a, b) in enumerate(zip(group, wanted, strict=True)):
             if wanted is expected[2] and k < len(values) and not call.finite[k].all():
                 continue
-            if case.operator.declaration.bilinear:  # derivatives are operations of the fronts
+            if case.is_bilinear:  # derivatives are operations of the fronts
                 assert_allclose(a, b, rtol=8 * np.finfo(dtype).eps, atol=8 * np.finfo(dtype).eps)
             else:
                 assert_array_equal(a, b)
@@ -160,13 +160,6 @@ def test_tape_with_one_parameter(case, rng):
         assert_array_equal(gradient.value, expected[k])
 
 
-def is_bilinear(call):
-    """True if the declaration says so of these static arguments."""
-    name, _, values = call.operator.declaration.bilinear.partition("=")
-    static = call.operator.complete(call.static)
-    return name == "always" or (name != "" and str(static[name]) in values.split("|"))
-
-
 @pytest.mark.parametrize("name", FRONT)
 def test_third_derivatives_on_the_tape_are_refused(name, rng):
     call, tape = prepare(FRONT[name], EDGES, rng), ad.Tape("float64")
@@ -178,7 +171,7 @@ def test_third_derivatives_on_the_tape_are_refused(name, rng):
     total = number(tuple_of(getattr(ad, name)(*x, **call.static)))
     for _ in range(2):
         total = number(ad.grad(total, x, create_graph=True))
-    if is_bilinear(call):
+    if call.case.is_bilinear:
         assert all(np.isfinite(g.value).all() for g in ad.grad(total, x))
         return
     with pytest.raises(NotImplementedError, match=f"{name}: third derivatives"):

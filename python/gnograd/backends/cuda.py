@@ -315,20 +315,7 @@ def prepare(
     saved: tuple[int, ...],
     like: Any,
 ) -> Prepared:
-    """Prepared call, from one whose arguments were checked.
-
-    Parameters
-    ----------
-    function : (operator, face, dtype)
-    arguments : sequence
-        Arguments before the arrays.
-    n_absent : int
-        Number of null pointers between the arrays that callers give and the results.
-    results : sequence of array
-    saved : tuple of int
-    like : array
-        An array of the call, on its device.
-    """
+    """Prepared call for the device of `like`; for arguments see `gnograd.backends.cpu.prepare`."""
     operator, face, dtype = function
     name = f"{operator}_{face}_{SUFFIXES[dtype]}"
     _kernels(name, operator, dtype)

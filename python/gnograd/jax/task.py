@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnograd import _core
 from gnograd.backends import cpu
 from gnograd.faces.operator import Function, spread
 from gnograd.faces.recent import Recent
-from gnograd.graphs.graph import Graph, lend, remote
+from gnograd.graphs.graph import Graph, LentForACall, lend, remote
 from gnograd.jax import xla
 from gnograd.notation import shapes
 from gnograd.notation.declaration import FACES, Signature
@@ -220,16 +219,6 @@ def _address(buffer: xla.Buffer | None) -> int:
     return 0 if buffer is None else buffer.address
 
 
-def _handle_of(buffers: GraphArrays) -> int:
-    """Handle of a graph of the library that borrows XLA's arrays."""
-    n_src, n_dst, n_edges = buffers.sizes
-    made = np.zeros(1, np.int64)
-    cpu.check_status(
-        _core.gnograd_graph_lend(n_dst, n_src, n_edges, *map(_address, buffers), cpu.address(made))
-    )
-    return int(made[0])
-
-
 def _bits(mask: Iterable[bool]) -> str:
     return "".join("01"[there] for there in mask)
 
@@ -286,11 +275,11 @@ def run_on_cpu(call: xla.Call) -> None:
     if known is not None:
 
         def into(graph: GraphArrays | None, addresses: list[int], results: list[int]) -> None:
-            handle = _handle_of(graph) if graph else 0
-            try:
-                known.run_into(handle, addresses, results)
-            finally:
-                _core.gnograd_graph_free(handle)
+            if graph is None:
+                known.run_into(0, addresses, results)
+                return
+            with LentForACall(graph.sizes, map(_address, graph)) as borrowed:
+                known.run_into(borrowed.handle, addresses, results)
 
         task.repeat(known, call.operands, call.results, into)
         return

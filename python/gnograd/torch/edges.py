@@ -130,21 +130,24 @@ def with_self_loops(
 
 _kept_looped: weakref.WeakKeyDictionary[AnyGraph, tuple[Any, dict[bool, Any]]]
 _kept_looped = weakref.WeakKeyDictionary()
-"""Arrays of graphs, and the graphs that `_looped` has made of them."""
+"""States of graphs, and the graphs that `_looped` has made of them."""
 
 
 def _looped(graph: AnyGraph, self_loops: bool) -> Any:
-    """Graph with exactly one self-loop a node, or with none; made once as long as a graph lives.
+    """Graph with exactly one self-loop a node, or with none; made once while a graph is unchanged.
 
     The rows of its edge arrays are those of `graph`, then one for every self-loop. In a distributed
     graph, loops belong to the process that owns the node.
     """
     arrays = graph.local.arrays if isinstance(graph, DistributedGraph) else graph.arrays
-    if not _lasts(arrays.offsets):
+    of_tensors = [x for x in arrays if isinstance(x, Tensor)]
+    if not _lasts(arrays.offsets) or any(x.is_inference() for x in of_tensors):
         return _with_loops(graph, self_loops)
+    # tensors may be written in place, NumPy's arrays of a graph may not
+    state = arrays, [x._version for x in of_tensors]
     known = _kept_looped.get(graph)
-    if known is None or known[0] is not arrays:
-        known = _kept_looped[graph] = arrays, {}
+    if known is None or known[0][0] is not arrays or known[0][1] != state[1]:
+        known = _kept_looped[graph] = state, {}
     if self_loops not in known[1]:
         known[1][self_loops] = _with_loops(graph, self_loops)
     return known[1][self_loops]
