@@ -122,9 +122,9 @@ def check_forward(case, edges, rng):
 def check_vjp(case, edges, rng):
     call = Call(case, edges, rng)
     expected = derivatives.vjp(call.formula, call.inputs, join(call.cotangents))
-    assert_all_close(call.vjp(), expected, rtol=1e-11, atol=1e-11)
+    assert_all_close(call.vjp(), expected, rtol=1e-12, atol=1e-12)
     _, saved = call.operator.forward(*call.inputs, return_saved=True, **call.static)
-    assert_all_close(call.vjp(saved=saved), expected, rtol=1e-11, atol=1e-11)
+    assert_all_close(call.vjp(saved=saved), expected, rtol=1e-12, atol=1e-12)
 
 
 def check_wrt(case, edges, rng):
@@ -143,7 +143,7 @@ def check_jvp(case, edges, rng):
     call = Call(case, edges, rng)
     expected = derivatives.jvp(call.formula, call.inputs, call.tangents)
     actual = np.where(join(tuple(call.finite)), join(call.jvp()), 0)
-    assert_allclose(actual, expected, rtol=1e-11, atol=1e-11)
+    assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
 
 
 def check_absent_tangents(case, edges, rng):
@@ -174,7 +174,7 @@ def check_adjoint(case, edges, rng):
     """The inner products ``<vjp(u), v>`` and ``<u, jvp(v)>`` agree."""
     call = Call(case, edges, rng)
     products = inner(call.vjp(), call.tangents), inner(call.cotangents, call.jvp())
-    assert_allclose(*products, rtol=1e-10, atol=1e-11)
+    assert_allclose(*products, rtol=1e-11, atol=1e-12)
 
 
 def check_hvp(case, edges, rng):
@@ -205,7 +205,7 @@ def check_differences(case, edges, rng):
 def check_symmetric(case, edges, rng):
     call = Call(case, edges, rng)
     s, t = call.tangents, case.tangents(call.inputs, edges, rng)
-    assert_allclose(inner(call.hvp(s), t), inner(call.hvp(t), s), rtol=1e-9, atol=1e-10)
+    assert_allclose(inner(call.hvp(s), t), inner(call.hvp(t), s), rtol=1e-10, atol=1e-11)
 
 
 def error(actual, exact):
