@@ -164,7 +164,7 @@ const char* old_driver() {
 
 using namespace gnograd;
 
-int gnograd_cuda_abi_version() { return 3; }
+int gnograd_cuda_abi_version() { return 4; }
 
 const char* gnograd_cuda_error_string(int status) {
   switch (status) {

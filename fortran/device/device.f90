@@ -166,7 +166,7 @@ contains
   subroutine load_library(error)
     type(error_type), allocatable, intent(out) :: error
     integer, parameter :: length = 1000
-    integer, parameter :: abi_version = 3
+    integer, parameter :: abi_version = 4
     character(kind=c_char) :: why(length)
     type(c_ptr) :: opened
 

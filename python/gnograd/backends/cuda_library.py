@@ -51,7 +51,7 @@ PLUGINS = ("gnograd-cu13", "gnograd-cu12")
 
 ABSENT = f"gnograd was built without CUDA kernels; the wheel {PLUGINS[0]} has them"
 
-_ABI_VERSION = 3
+_ABI_VERSION = 4
 _EXCEPTIONS = {-4: NotImplementedError, -2: ValueError, 2: MemoryError}
 _SCALARS = {"int": c_int, "int64_t": c_int64, "size_t": c_size_t, "double": c_double}
 
