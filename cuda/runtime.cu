@@ -164,7 +164,7 @@ const char* old_driver() {
 
 using namespace gnograd;
 
-int gnograd_cuda_abi_version() { return 4; }
+int gnograd_cuda_abi_version() { return GNOGRAD_CUDA_ABI; }
 
 const char* gnograd_cuda_error_string(int status) {
   switch (status) {

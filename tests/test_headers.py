@@ -11,6 +11,7 @@ import pytest
 
 import gnograd as gg
 import gnograd.autodiff as ad
+from gnograd.backends import cuda_library
 
 ROOT = Path(__file__).resolve().parents[1]
 INTERFACE = ROOT / "tools" / "interface"
@@ -60,6 +61,12 @@ def test_fortran_has_the_functions_of_the_cuda_library(tmp_path: Path) -> None:
     assert typed["gnograd_cuda_gno_vjp_f64"] == "gnograd_cuda_gno_vjp"
     workspace = "gnograd_cuda_gno_{}workspace_bytes{}"
     assert typed[workspace.format("vjp_", "_f32")] == workspace.format("", "")
+
+
+def test_python_and_the_cuda_library_have_one_version(tmp_path: Path) -> None:
+    header = written("cuda.py", "header", tmp_path / "gnograd_cuda.h").read_text()
+    version = re.search(r"GNOGRAD_CUDA_ABI = (\d+)", header)
+    assert version and int(version.group(1)) == cuda_library._ABI_VERSION
 
 
 def test_no_written_file_is_in_the_repository() -> None:

@@ -166,7 +166,6 @@ contains
   subroutine load_library(error)
     type(error_type), allocatable, intent(out) :: error
     integer, parameter :: length = 1000
-    integer, parameter :: abi_version = 4
     character(kind=c_char) :: why(length)
     type(c_ptr) :: opened
 
@@ -178,7 +177,7 @@ contains
     end if
     call c_f_procpointer(find("abi_version"), cuda_abi_version)
     if (associated(cuda_abi_version)) then
-      if (cuda_abi_version() /= abi_version) cuda_abi_version => null()
+      if (cuda_abi_version() /= gnograd_cuda_abi) cuda_abi_version => null()
     end if
     call c_f_procpointer(find("tape_descend"), cuda_descend)
     if (.not. (associated(cuda_abi_version) .and. associated(cuda_descend))) then

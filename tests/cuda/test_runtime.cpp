@@ -4,7 +4,7 @@
 
 int main() {
   require_device();
-  check(gnograd_cuda_abi_version() == 3, "abi_version");
+  check(gnograd_cuda_abi_version() == GNOGRAD_CUDA_ABI, "abi_version");
   check(std::strlen(gnograd_cuda_error_string(GNOGRAD_CUDA_WORKSPACE)) > 0 &&
             std::strlen(gnograd_cuda_error_string(GNOGRAD_CUDA_VALUE)) > 0 &&
             std::strstr(gnograd_cuda_error_string(GNOGRAD_CUDA_DEVICE), ".0 and later") &&
