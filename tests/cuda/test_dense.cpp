@@ -298,7 +298,7 @@ void test_type() {
 int main() {
   require_device();
   test_type<float>();
-  test_type<double>();
+  if (!short_run()) test_type<double>();
   Case<float> c({false, {70}, {100}, 4, 2, 8, 8, true, 1});
   check_same_bits(c);
   return report();

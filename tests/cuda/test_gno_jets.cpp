@@ -407,9 +407,9 @@ void test_type() {
                 .reduction = mean,
                 .kernel = kernel,
                 .weights = 2};
-      Case<T>(square, o).test();
+      if (kernel == full || !short_run()) Case<T>(square, o).test();
       o.geometry = ::pair, o.weights = 0, o.reduction = sum, o.activation = silu;
-      Case<T>(square, o).test();
+      if (kernel == diagonal || !short_run()) Case<T>(square, o).test();
       if (short_run()) continue;
       for (const auto& [n_src, n_dst] : {std::pair{3, 5}, std::pair{0, 2}, std::pair{4, 0}})
         Case<T>(without_edges(n_src, n_dst), o).test();
@@ -461,9 +461,10 @@ int main() {
   const HostGraph roomy = with_room(irregular, 150), none = with_room(without_edges(3, 5), 4);
   for (const int kernel : {full, diagonal}) {
     Options o{.f_in = 3, .f_out = 3, .reduction = mean, .kernel = kernel, .weights = 2};
-    if (!short_run()) Case<double>(square, o).test(true);
-    for (const HostGraph* graph : {&irregular, &roomy, &none}) Case<double>(*graph, o).test();
+    Case<double>(roomy, o).test();
     if (short_run()) continue;
+    Case<double>(square, o).test(true);
+    for (const HostGraph* graph : {&irregular, &none}) Case<double>(*graph, o).test();
     o.geometry = ::pair, o.weights = 0, o.reduction = sum, o.activation = silu;
     Case<double>(roomy, o).test();
   }

@@ -63,6 +63,7 @@ def test_operators_are_adjoint(attention, rng):
 # ---- float32 ----
 
 
+@pytest.mark.exhaustive
 @every_large_case
 def test_float32_is_as_good_as_the_plain_formula(large, rng):
     def errors():

@@ -201,7 +201,9 @@ def test_derivatives_by_differences(case, rng):
     faces.check_differences(case, heavy(case), rng)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.exhaustive)]
+)
 @each_case("threads")
 def test_same_bits_for_any_number_of_threads(case, dtype, threads, rng):
     faces.check_threads(case, heavy(case), rng, dtype, threads)

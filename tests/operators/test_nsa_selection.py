@@ -205,6 +205,7 @@ def test_the_whole_tree_is_the_full_selection(change, rng):
             assert_array_equal(gg.select_blocks(q, k, keep=keep, **static), expected)
 
 
+@pytest.mark.exhaustive
 def test_down_the_tree_over_many_panels(rng):
     """More keys than a panel has, of more queries, and heads in several groups."""
     change = {"block_size": 16, "query_block": 90, "n_blocks": 5}
