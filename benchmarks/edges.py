@@ -60,8 +60,8 @@ def mesh(n_edges: int, shuffled: bool = False) -> tuple[Tensor, Tensor, int]:
     return src[order], dst[order], n * n
 
 
-def edge_mlp_steps(n_edges: int, shuffled: bool) -> dict[str, Step]:
-    """A training step of each form."""
+def edge_mlp_steps(n_edges: int, shuffled: bool, compile: bool = False) -> dict[str, Step]:
+    """A training step of each form; of `split` also through torch.compile."""
     torch.manual_seed(0)
     src, dst, n = mesh(n_edges, shuffled)
     graph = gt.Graph.from_edge_index(torch.stack([src, dst]), n, n)
@@ -80,11 +80,14 @@ def edge_mlp_steps(n_edges: int, shuffled: bool) -> dict[str, Step]:
     def first_of_nodes(x: Tensor) -> Tensor:
         return torch.addmm(b_0, e, W_e) + (x @ W_s)[src] + (x @ W_d)[dst]
 
-    def step(first: Callable[[Tensor], Tensor]) -> list[Tensor]:
+    def update(first: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
         m = F.linear(F.silu(first(x)), W_1.T, b_1)
         m = F.linear(F.silu(m), W_2.T, b_2)
         edges = e + F.layer_norm(m, (WIDTH,), gamma, beta)
-        nodes = torch.zeros_like(x).index_add(0, dst, edges)
+        return edges, torch.zeros_like(x).index_add(0, dst, edges)
+
+    def step(first: Callable[[Tensor], Tensor], update: Callable = update) -> list[Tensor]:
+        edges, nodes = update(first)
         gradients = torch.autograd.grad([edges, nodes], leaves, [to_edges, to_nodes])
         return [edges.detach(), nodes.detach(), *gradients]
 
@@ -95,11 +98,15 @@ def edge_mlp_steps(n_edges: int, shuffled: bool) -> dict[str, Step]:
         gradients = torch.autograd.grad([edges, nodes], leaves, [to_edges, to_nodes])
         return [edges.detach(), nodes.detach(), *gradients]
 
-    return {
+    steps: dict[str, Step] = {
         "concatenate": lambda: step(first_of_all),
         "split": lambda: step(first_of_nodes),
         "gnograd": ours,
     }
+    if compile:
+        quick = torch.compile(update, dynamic=False)
+        steps["compiled"] = lambda: step(first_of_nodes, quick)
+    return steps
 
 
 def edge_mlp(arguments: argparse.Namespace) -> None:
