@@ -60,7 +60,7 @@ module gnograd_core_near_points
     integer :: depth = 0
     !> Number of every point among all sources, from 0 [n]
     integer(int32), allocatable :: number(:)
-    !> Positions [d, n]
+    !> Positions [n, d]
     real(dp), allocatable :: points(:, :)
     !> Least and largest coordinates in every box [d, boxes]
     real(dp), allocatable :: low(:, :), high(:, :)
@@ -236,23 +236,37 @@ contains
     real(dp), intent(in), contiguous :: points(:, :)
     real(dp), intent(in) :: period(:)
     real(dp), intent(out), contiguous :: inside(:, :)
-    real(dp) :: x
     integer(int64) :: k
-    integer :: a
 
     do k = 1, size(points, 2, int64)
-      do a = 1, size(period)
-        x = points(a, k)
-        if (period(a) > 0) then
-          x = mod(x, period(a))
-          if (x < 0) x = x + period(a)
-          ! a tiny negative number becomes the period itself
-          if (x >= period(a)) x = 0
-        end if
-        inside(a, k) = x
-      end do
+      inside(:, k) = image(points(:, k), period)
     end do
   end subroutine wrap
+
+  !> The same, each coordinate of all points together [n, d].
+  subroutine wrap_by_axes(points, period, inside)
+    real(dp), intent(in), contiguous :: points(:, :)
+    real(dp), intent(in) :: period(:)
+    real(dp), intent(out), contiguous :: inside(:, :)
+    integer :: a
+
+    do a = 1, size(period)
+      inside(:, a) = image(points(a, :), period(a))
+    end do
+  end subroutine wrap_by_axes
+
+  !> The coordinate of an image in 0 <= x < period, or the coordinate along an open axis.
+  elemental function image(coordinate, period) result(x)
+    real(dp), intent(in) :: coordinate, period
+    real(dp) :: x
+
+    x = coordinate
+    if (.not. period > 0) return
+    x = mod(x, period)
+    if (x < 0) x = x + period
+    ! a tiny negative number becomes the period itself
+    if (x >= period) x = 0
+  end function image
 
   ! ---- the tree ----
 
@@ -278,7 +292,7 @@ contains
           tree%depth = tree%depth + 1
         end do
         n_boxes = ishft(1_int64, tree%depth + 1) - 1
-        allocate (tree%number(n), tree%points(size(period), n), tree%low(size(period), n_boxes), &
+        allocate (tree%number(n), tree%points(n, size(period)), tree%low(size(period), n_boxes), &
           & tree%high(size(period), n_boxes), stat=status)
         if (status /= 0) return
         do k = 1, n
@@ -291,7 +305,7 @@ contains
     do item = 1, size(trees, kind=int64)
       if (trees(item)%n == 0) cycle
       !$omp task default(none) shared(sources, period, items, trees) firstprivate(item)
-      call wrap(sources(:, items(item) + 1:items(item + 1)), period, trees(item)%points)
+      call wrap_by_axes(sources(:, items(item) + 1:items(item + 1)), period, trees(item)%points)
       call grow(trees(item), 1_int64, 1_int64, trees(item)%n, 0)
       !$omp end task
     end do
@@ -307,9 +321,9 @@ contains
     integer(int64) :: middle
     integer :: a
 
-    do a = 1, size(tree%points, 1)
-      tree%low(a, box) = minval(tree%points(a, first:last))
-      tree%high(a, box) = maxval(tree%points(a, first:last))
+    do a = 1, size(tree%points, 2)
+      tree%low(a, box) = minval(tree%points(first:last, a))
+      tree%high(a, box) = maxval(tree%points(first:last, a))
     end do
     if (level == tree%depth) return
     middle = (first + last)/2
@@ -334,14 +348,14 @@ contains
     low = first
     high = last
     do while (low < high)
-      pivot = median(tree%points(a, low), tree%points(a, (low + high)/2), tree%points(a, high))
+      pivot = median(tree%points(low, a), tree%points((low + high)/2, a), tree%points(high, a))
       i = low
       j = high
       do while (i <= j)
-        do while (tree%points(a, i) < pivot)
+        do while (tree%points(i, a) < pivot)
           i = i + 1
         end do
-        do while (tree%points(a, j) > pivot)
+        do while (tree%points(j, a) > pivot)
           j = j - 1
         end do
         if (i > j) exit
@@ -369,10 +383,10 @@ contains
       number = tree%number(i)
       tree%number(i) = tree%number(j)
       tree%number(j) = number
-      do k = 1, size(tree%points, 1)
-        x = tree%points(k, i)
-        tree%points(k, i) = tree%points(k, j)
-        tree%points(k, j) = x
+      do k = 1, size(tree%points, 2)
+        x = tree%points(i, k)
+        tree%points(i, k) = tree%points(j, k)
+        tree%points(j, k) = x
       end do
     end subroutine swap
 
@@ -468,11 +482,13 @@ contains
     type(list_type), intent(inout) :: list
     integer, intent(inout) :: status
     integer(int64) :: box, first, last, middle, k, waiting(4, max_depth + 1)
-    real(dp) :: limit, bound, bounds(2), bound_of(max_depth + 1), square
+    real(dp) :: limit, bound, bounds(2), bound_of(max_depth + 1), squares(leaf_size)
     integer :: level, n_waiting
+    logical :: periodic
 
     limit = ieee_value(limit, ieee_positive_inf)
     if (wanted%radius < sqrt(huge(limit))) limit = wanted%radius*wanted%radius
+    periodic = any(period > 0)
     n_waiting = 0
     box = 1
     first = 1
@@ -503,13 +519,13 @@ contains
         end if
         if (.not. to_heap) call reserve(list, last - first + 1, status)
         if (status /= 0) return
+        call measure(first, last, squares)
         do k = first, last
-          square = square_of(k)
-          if (.not. square <= limit) cycle
+          if (.not. squares(k - first + 1) <= limit) cycle
           if (tree%number(k) == own) cycle
           if (to_heap) then
             ! numbers that are not negative are in the order of their bits
-            call offer(heap, transfer(square, 0_int64), tree%number(k))
+            call offer(heap, transfer(squares(k - first + 1), 0_int64), tree%number(k))
           else
             list%length = list%length + 1
             list%items(list%length) = tree%number(k)
@@ -541,22 +557,31 @@ contains
       end if
     end function too_far
 
-    !> Square of the distance to the nearest image, in the order of the axes.
-    pure function square_of(k) result(square)
-      integer(int64), intent(in) :: k
-      real(dp) :: square, offset
+    !> Squares of the distances to the nearest images of a leaf's points, in the order of the axes.
+    pure subroutine measure(first, last, squares)
+      integer(int64), intent(in) :: first, last
+      real(dp), intent(out) :: squares(leaf_size)
+      real(dp) :: offset
+      integer(int64) :: k
       integer :: a
 
-      square = 0
+      squares = 0
       do a = 1, size(point)
-        offset = point(a) - tree%points(a, k)
         if (period(a) > 0) then
-          if (offset < -0.5_dp*period(a)) offset = period(a) + offset
-          if (offset > 0.5_dp*period(a)) offset = offset - period(a)
+          do k = first, last
+            offset = point(a) - tree%points(k, a)
+            if (offset < -0.5_dp*period(a)) offset = period(a) + offset
+            if (offset > 0.5_dp*period(a)) offset = offset - period(a)
+            squares(k - first + 1) = squares(k - first + 1) + (offset*offset)
+          end do
+        else
+          do k = first, last
+            offset = point(a) - tree%points(k, a)
+            squares(k - first + 1) = squares(k - first + 1) + (offset*offset)
+          end do
         end if
-        square = square + (offset*offset)
       end do
-    end function square_of
+    end subroutine measure
 
     !> A square that no point of a box is nearer than, but for rounding.
     pure function distance_to(box) result(square)
@@ -567,9 +592,11 @@ contains
       square = 0
       do a = 1, size(point)
         gap = max(tree%low(a, box) - point(a), point(a) - tree%high(a, box), 0.0_dp)
-        if (period(a) > 0 .and. gap > 0) gap = max(0.0_dp, min(gap, &
-          & tree%low(a, box) + period(a) - point(a), point(a) + period(a) - tree%high(a, box)) &
-          & - 8*epsilon(gap)*period(a))
+        if (periodic) then
+          if (period(a) > 0 .and. gap > 0) gap = max(0.0_dp, min(gap, &
+            & tree%low(a, box) + period(a) - point(a), point(a) + period(a) - tree%high(a, box)) &
+            & - 8*epsilon(gap)*period(a))
+        end if
         square = square + gap*gap
       end do
     end function distance_to
@@ -601,8 +628,8 @@ contains
 
     if (heap%length == size(heap%key, kind=int64)) then
       if (heap%length == 0) return
-      if (.not. before(key, number, heap%key(1), heap%number(1))) return
-      call drop_worst(heap)
+      if (before(key, number, heap%key(1), heap%number(1))) call sink(heap, key, number)
+      return
     end if
     heap%length = heap%length + 1
     k = heap%length
@@ -616,28 +643,39 @@ contains
     heap%number(k) = number
   end subroutine offer
 
+  !> Remove the worst candidate.
   pure subroutine drop_worst(heap)
     type(heap_type), intent(inout) :: heap
-    integer(int64) :: k, next, n
+    integer(int64) :: n
 
-    n = heap%length - 1
-    heap%length = n
+    n = heap%length
+    heap%length = n - 1
+    if (n > 1) call sink(heap, heap%key(n), heap%number(n))
+  end subroutine drop_worst
+
+  !> Put another candidate in the place of the worst.
+  pure subroutine sink(heap, key, number)
+    type(heap_type), intent(inout) :: heap
+    integer(int64), value :: key
+    integer(int32), value :: number
+    integer(int64) :: k, next
+
     k = 1
     do
       next = 2*k
-      if (next > n) exit
-      if (next < n) then
+      if (next > heap%length) exit
+      if (next < heap%length) then
         if (before(heap%key(next), heap%number(next), heap%key(next + 1), heap%number(next + 1))) &
           & next = next + 1
       end if
-      if (before(heap%key(next), heap%number(next), heap%key(n + 1), heap%number(n + 1))) exit
+      if (before(heap%key(next), heap%number(next), key, number)) exit
       heap%key(k) = heap%key(next)
       heap%number(k) = heap%number(next)
       k = next
     end do
-    heap%key(k) = heap%key(n + 1)
-    heap%number(k) = heap%number(n + 1)
-  end subroutine drop_worst
+    heap%key(k) = key
+    heap%number(k) = number
+  end subroutine sink
 
   pure function before(key, number, other_key, other_number)
     integer(int64), intent(in) :: key, other_key
