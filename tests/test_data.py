@@ -30,6 +30,9 @@ from gnograd.data import (
     read,
     write,
 )
+from gnograd.data.samples import Made
+from gnograd.data.statistics import statistics
+from memory import needs_linux, temporary_bytes
 
 N, S = 12, 3
 
@@ -709,6 +712,113 @@ def test_cells_of_points_without_data_are_left_out(tmp_path: Path) -> None:
     (sample,) = read(tmp_path / "a.vtu", Roles(outputs=("u",), inputs=(), mask="nan")).samples
     assert sample.cells["triangle"].tolist() == [[0, 2, 1]] and len(sample.points) == 3
     assert sample.edges.tolist() == [[0, 1], [0, 2], [1, 2]]
+
+
+# ---- large data ----
+
+STEPS = 5
+LARGE_DATA = {
+    "fields": ({"a": (S, N), "b": (S, N, 2), "c": (N,), "y": (S, N)}, Roles()),
+    "own points": ({"points": (S, N, 2), "a": (S, N, 3), "y": (S, N), "parameters": (S, 2)},
+                   Roles()),
+    "sizes": ({"points": (7, 2), "a": (7,), "y": (7, 2)}, Roles()),
+    "trajectories": ({"u": (S, STEPS, N), "v": (S, STEPS, N, 2), "a": (S, N), "f": (S, STEPS, N)},
+                     Roles(states=("u", "v"))),
+    "a trajectory": ({"u": (STEPS, N), "f": (STEPS, N)}, Roles(states=("u",))),
+    "grid": ({"a": (4, 3, S), "y": (4, 3, S, 2)}, Roles(grid="closed", layout=tuple("xysc"))),
+    "mask": ({"a": (S, N), "y": (S, N)}, Roles(mask="a")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LARGE_DATA)
+def test_large_data_are_the_same_samples(tmp_path: Path, monkeypatch, name: str) -> None:
+    """Samples that are made when they are asked for have the numbers of those in memory."""
+    rng = np.random.default_rng(0)
+    shapes, roles = LARGE_DATA[name]
+    given = {k: rng.standard_normal(shape) for k, shape in shapes.items()}
+    if roles.grid is None:
+        given.setdefault("points", rng.random((N, 2)))
+    if name == "sizes":
+        given["offsets"] = np.array([0, 3, 7])
+    if roles.states:
+        given["time"] = rng.permutation(STEPS)
+    if name == "mask":
+        given["a"][:, 3] = 0
+    to_npz(tmp_path / "a.npz", given)
+    kept = read(tmp_path / "a.npz", roles)
+    for module, constant, value in (
+        ("reading", "LIMIT", 0), ("reading", "_SMALL", 0), ("readers.npz", "LARGE", 1),
+        ("stored", "_BLOCK", 64), ("stored", "LARGE", 100),
+    ):  # fmt: skip
+        monkeypatch.setattr(f"gnograd.data.{module}.{constant}", value)
+    made = read(tmp_path / "a.npz", roles)
+    monkeypatch.setattr("gnograd.data.files.LIMIT", 0)
+    monkeypatch.setattr("gnograd.data.reading.LIMIT", 1 << 30)
+    spooled = read([tmp_path / "a.npz"] * 2, roles)
+    assert type(kept.samples) is list and type(made.samples) is type(spooled.samples) is Made
+    for data in (made, spooled):
+        assert data.layout == kept.layout and data.axes == kept.axes
+        for one, other in zip(kept.samples, data.samples, strict=False):
+            for a, b in zip(one.arrays, other.arrays, strict=True):
+                assert a.dtype == b.dtype and np.array_equal(a, np.asarray(b))
+    assert [str(s.source) for s in made.samples] == [s.source for s in kept.samples]
+    assert made.checksum() == kept.checksum() and made.same_points == kept.same_points
+    for a, b in zip(made.facts, kept.facts, strict=True):
+        assert a.tolist() == b.tolist()
+    for kind, numbers in statistics(kept).items():
+        assert np.allclose(statistics(made)[kind], numbers, rtol=1e-6, atol=1e-7)
+    some = made.some(range(len(kept))[1:])
+    assert len(some) == len(kept) - 1 and len(spooled) == 2 * len(kept)
+    for data in (some, spooled):
+        with pytest.raises(IndexError):
+            data.samples[len(data)]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".safetensors"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_mapped_arrays_have_all_numbers(tmp_path: Path, monkeypatch, suffix: str, order) -> None:
+    given = {
+        k: np.asarray(np.arange(24).reshape(2, 3, 4), kind, order=order)
+        for k, kind in enumerate(("<f4", "<f8", "<i2", "<u8"))
+    }
+    given = {f"a{k}": array for k, array in given.items()}
+    if suffix == ".npy":
+        given = {"a": given["a1"].astype(">f8")}
+        np.save(tmp_path / "a.npy", given["a"])
+    else:
+        (to_npz if suffix == ".npz" else gg.save_weights)(tmp_path / f"a{suffix}", given)
+    monkeypatch.setattr("gnograd.data.readers.npz.LARGE", 1)
+    monkeypatch.setattr("gnograd.data.readers.safetensors.LARGE", 1)
+    found = contents(tmp_path / f"a{suffix}").arrays
+    assert set(found) == set(given)
+    for name, array in given.items():
+        assert found[name].dtype == array.dtype and np.array_equal(found[name], array)
+        assert not found[name].flags.writeable
+    if suffix == ".npz":
+        np.savez_compressed(tmp_path / "b.npz", **given)
+        assert np.array_equal(contents(tmp_path / "b.npz").arrays["a2"], given["a2"])
+        whole = bytearray((tmp_path / "a.npz").read_bytes())
+        whole[whole.index(given["a0"].tobytes(order)) + 5] ^= 1  # a bit of a number
+        (tmp_path / "a.npz").write_bytes(whole)
+        with pytest.raises(DataError, match="'a0' cannot be read"):
+            contents(tmp_path / "a.npz")
+
+
+@needs_linux
+def test_many_files_do_not_stay_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "all").mkdir()
+    x = np.random.default_rng(0).random((1000, 2))
+    for k in range(40):
+        a = np.full((1, 1000, 999), k, "f4")
+        np.savez(tmp_path / "all" / f"{k}.npz", points=x, a=a, y=a[..., 0])
+    (tmp_path / "one").mkdir()
+    np.savez(tmp_path / "one" / "0.npz", points=x, a=a, y=a[..., 0])
+    assert temporary_bytes(reading, tmp_path / "one", tmp_path / "all") < 250 << 20  # of 153 MiB
+
+
+def reading(small: Path, large: Path):
+    read(small)
+    return lambda: [read(large) and None]
 
 
 # ---- what arrays mean ----
@@ -1395,7 +1505,7 @@ def test_names_are_no_orders_to_a_terminal(tmp_path: Path) -> None:
 
 
 def test_large_arrays_come_whole(tmp_path: Path) -> None:
-    """Large arrays, which are mapped, are still memory of the reader's own."""
+    """Large arrays are mapped, and not to be written to."""
     given = {
         "large": np.arange(1 << 24, dtype=">f4").reshape(4, -1), "empty": np.empty((0, 3), "f2"),
         "turned": np.asfortranarray(np.arange(1 << 24, dtype="f8").reshape(2, -1)),
@@ -1405,13 +1515,13 @@ def test_large_arrays_come_whole(tmp_path: Path) -> None:
         for name, array in given.items():
             file[name] = array
     found = contents(tmp_path / "a.h5").arrays
-    again = contents(tmp_path / "a.h5").arrays
     for name, array in given.items():
         assert found[name].dtype == array.dtype and np.array_equal(found[name], array)
     to_matlab_7_3(tmp_path / "a.mat", {"large": given["large"]})
     assert np.array_equal(contents(tmp_path / "a.mat").arrays["large"], given["large"])
-    found["large"][0] = 0
-    assert found["large"].flags.writeable and again["large"][0, 5] == 5
+    assert not found["large"].flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        found["large"][0] = 0
 
 
 PROGRAM = """

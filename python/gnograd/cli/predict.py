@@ -91,19 +91,19 @@ def predict(
     if known.period is None:  # the file may lack it
         known = replace(known, period=needed.period)
     if layout.in_time and (needed.step is None or known.step is None):
-        if needed.step is not None and any(s.n_times > 1 for s in data.samples):
+        if needed.step is not None and (data.facts.states + data.facts.input_times > 1).any():
             console.print(f"note: the data tells no times; a step is {needed.step:.7g}")
         known = replace(known, step=needed.step)
     if not known.outputs:
         known = replace(known, outputs=needed.outputs)
     if odd := needed.differences(known):
         raise DataError(f"{data.samples[0].source}: does not fit the model ({'; '.join(odd)})")
-    for sample in data.samples:
-        if sample.inputs.ndim == 3 and len(sample.inputs) < (steps or 0):
-            raise DataError(
-                f"{sample.source}: inputs change in time and are there for {len(sample.inputs)} "
-                f"steps, but --steps is {steps}"
-            )
+    known_for = data.facts.input_times
+    for k in np.flatnonzero((known_for > 0) & (known_for < (steps or 0))).tolist():
+        raise DataError(
+            f"{data.samples[k].source}: inputs change in time and are there for {known_for[k]} "
+            f"steps, but --steps is {steps}"
+        )
     if model.network.meshed:
         need_cells(data)
     step = data.layout.step or layout.step

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from gnograd.data.contents import Contents, DataError, reason
 from gnograd.data.readers import mesh, npz, process, safetensors, torch_file, vtk_data
 from gnograd.data.reading import samples_of
 from gnograd.data.roles import Roles, by_number
-from gnograd.data.samples import PointData
+from gnograd.data.samples import Facts, Made, PointData, Sample
+from gnograd.data.stored import LIMIT, Spool
 
 __all__ = ["SUFFIXES", "contents", "expand", "load", "read", "together"]
 
@@ -202,13 +204,53 @@ def read(
     (8, (Field(name='source', width=1),))
     """
     roles = Roles() if roles is None else roles
-    parts = []
+    parts: list[PointData] = []
+    kept, spool = 0, None
     for files in expand([paths] if isinstance(paths, str | os.PathLike) else paths):
-        loaded = together([load(file, roles) for file in files])
-        if roles.states and len(loaded) > 1 and all(_is_mesh(c.path) for c in loaded):
-            loaded = [_as_times(loaded, roles.states)]
-        parts += [samples_of(each, roles, needs_outputs) for each in loaded]
+        if roles.states and len(files) > 1 and all(map(_is_mesh, files)):
+            several: Iterable[Contents] = [
+                _as_times([load(file, roles) for file in files], roles.states)
+            ]
+        elif any(file.suffix.lower() == ".npy" for file in files):
+            several = together([load(file, roles) for file in files])
+        else:
+            several = (load(file, roles) for file in files)
+        for each in several:
+            part = samples_of(each, roles, needs_outputs)
+            if isinstance(part.samples, list):
+                kept += sum({id(a): a.nbytes for s in part.samples for a in s.arrays}.values())
+            if kept > LIMIT and isinstance(part.samples, list):
+                spool = Spool() if spool is None else spool
+                part = replace(part, samples=_spooled(part.samples, spool))
+            parts.append(part)
     return PointData.join(parts)
+
+
+def _spooled(samples: Sequence[Sample], spool: Spool) -> Made:
+    """Samples that are kept in a temporary file."""
+    getters: dict[int, Callable[[], Any]] = {}
+
+    def put(array: Any) -> Callable[[], Any]:
+        if id(array) not in getters:
+            getters[id(array)] = spool.put(array)
+        return getters[id(array)]
+
+    rows = []
+    for s in samples:
+        arrays = [put(array) for array in (s.points, s.inputs, s.queries, s.parameters)]
+        more = [None if array is None else put(array) for array in (s.outputs, s.states)]
+        cells = {name: put(members) for name, members in s.cells.items()}
+        rows.append((s.queries is s.points, arrays, more, cells, s.source, s.times))
+
+    def make(k: int) -> Sample:
+        same, (points, inputs, queries, parameters), more, cells, source, times = rows[k]
+        x = points()
+        outputs, states = (None if get is None else get() for get in more)
+        found = {name: get() for name, get in cells.items()}
+        y = x if same else queries()
+        return Sample(x, inputs(), y, outputs, parameters(), states, found, source, times)
+
+    return Made(make, Facts.of(samples))
 
 
 def load(path: Path, roles: Roles) -> Contents:
