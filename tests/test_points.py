@@ -303,6 +303,34 @@ def test_steps_in_time(tmp_path: Path) -> None:
     done("report", tmp_path / "run")
 
 
+def test_an_ensemble_gives_a_spread(tmp_path: Path) -> None:
+    """Several models: the mean, and the standard deviation at each point."""
+    data, runs = write_samples(tmp_path / "a.npz"), [tmp_path / f"run{k}" for k in range(3)]
+    for k, run in enumerate(runs):
+        more = (*TRAIN, "--epochs=2", "--model=gno", f"--seed={k}", "--out", run)
+        done("train", "points", "--data", data, *more)
+    models_of = [word for run in runs for word in ("--model", run)]
+    output = done("predict", *models_of, "--data", data, "--out", tmp_path / "u.npz")
+    made = contents(tmp_path / "u.npz").arrays
+    every = np.array([[gg.load(run).predict(s) for s in read(data).samples] for run in runs])
+    assert list(made) == ["points", "solution", "solution_std"]
+    assert np.allclose(made["solution"], every.mean(axis=0), rtol=1e-5, atol=1e-6)
+    assert np.allclose(made["solution_std"], every.std(axis=0, ddof=1), rtol=1e-4, atol=1e-6)
+    spread = float(re.search("among 3 models, relative to their mean: (.*)", output)[1])
+    norms = np.linalg.norm(made["solution"], axis=1)
+    wanted = (np.linalg.norm(made["solution_std"], axis=1) / norms).mean()
+    assert spread == pytest.approx(wanted, rel=1e-3)
+    out = ("--data", data, "--out", tmp_path / "v.npz")
+    one = done("predict", *models_of[:2], *out)
+    assert "among" not in one and "solution_std" not in contents(tmp_path / "v.npz").arrays
+    assert "is given twice" in refused("predict", *models_of, *models_of[:2], *out)
+    other = write_waves(tmp_path / "waves.npz")
+    more = ("--state=u", *TRAIN, "--epochs=1", "--model=gno", "--out", tmp_path / "waves")
+    done("train", "points", "--data", other, *more)
+    line = refused("predict", *models_of, "--model", tmp_path / "waves", *out)
+    assert "is no model of the same as" in line and "steps in time: yes, needs no" in line
+
+
 @pytest.mark.exhaustive
 def test_outputs_on_other_points(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
