@@ -618,16 +618,21 @@ def test_meshes_masks_and_cells_are_options(tmp_path: Path) -> None:
         mesh = meshio.Mesh(x, [("quad", quads)], {"a": a, "b": 2 * a}, {"c": [c], "d": [2 * c]})
         mesh.write(tmp_path / f"{k}.vtu")
     run = ("train", "points", "--data", tmp_path, "--model=mgn", *TRAIN, "--epochs=1", "--fresh")
-    for named, said, n in (
-        (("--mask=nan", "--outputs=b"), "edges of the mesh: 2.93 a point, 2 at least", 15),
-        (("--cells", "--outputs=d"), "edges of the mesh: 2.67 a point, 2 at least", 9),
+    for named, said in (
+        (("--mask=nan", "--outputs=b"), "edges of the mesh: 2.93 a point, 2 at least"),
+        (("--cells", "--outputs=d"), "edges of the mesh: 2.67 a point, 2 at least"),
     ):
         out = tmp_path / named[0]
         assert said in done("inspect", tmp_path, "--model=mgn", *named)
         assert said in done(*run, *named, "--out", out)
         predict = ("predict", "--model", out, named[0])
         done(*predict, "--data", tmp_path / "0.vtu", "--out", out / "made.vtu")
-        assert len(meshio.read(out / "made.vtu").points) == n
+        made = meshio.read(out / "made.vtu")
+        assert np.array_equal(made.points, x) and made.cells_dict["quad"].tolist() == quads
+        if named[0] == "--cells":
+            assert np.isfinite(made.cell_data["d"][0]).all() and not made.point_data
+        else:
+            assert np.flatnonzero(np.isnan(made.point_data["b"])).tolist() == [15]
     np.savez(tmp_path / "a.npz", points=x[:, :2], a=rng.random(16))
     line = refused("predict", "--model", tmp_path / "--mask=nan", "--data", tmp_path / "a.npz",
                    "--out", tmp_path / "b.npz")  # fmt: skip

@@ -127,7 +127,7 @@ def predict(
             fields |= {f"{n}{DEVIATION}": d for n, d in _fields(layout, deviation).items()}
             spreads.append(relative_errors(values + deviation, values))
         times = _times(sample, step, len(values)) if layout.in_time else None
-        made.append(Prediction(sample.queries, fields, sample.cells, layout.in_time, times))
+        made.append(Prediction.of(sample, fields, layout.in_time, times))
         errors += _error(models[0], sample, values)
     written = write(out, made)
     for path in written if len(written) < 4 else written[:1]:

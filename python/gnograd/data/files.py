@@ -7,8 +7,8 @@ import glob
 import importlib.util
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,15 @@ import numpy as np
 
 from gnograd.data.cells import at_centers
 from gnograd.data.contents import Contents, DataError, reason
-from gnograd.data.readers import mesh, npz, process, safetensors, torch_file, vtk_data
+from gnograd.data.readers import (
+    mesh,
+    npz,
+    process,
+    safetensors,
+    torch_file,
+    vtk_data,
+    vtk_lists,
+)
 from gnograd.data.reading import samples_of
 from gnograd.data.roles import Roles, by_number
 from gnograd.data.samples import Facts, Made, PointData, Sample
@@ -89,7 +97,7 @@ def contents(path: str | os.PathLike[str]) -> Contents:
     """
     path = Path(path)
     reader = SUFFIXES.get(path.suffix.lower())
-    if reader is None:
+    if reader is None or _unknown(path):
         raise DataError(f"{path}: {_unread(path)}")
     try:
         kind = path.stat().st_mode
@@ -106,10 +114,15 @@ def contents(path: str | os.PathLike[str]) -> Contents:
         return _by_vtk(path, error)
 
 
+def _unknown(path: Path) -> str | None:
+    """Format that two suffixes tell, and that is not read."""
+    return mesh.UNREAD.get("".join(path.suffixes[-2:]).lower())
+
+
 def _unread(path: Path) -> str:
     """Message about a file that cannot be read."""
     known = f"files are read that end in {', '.join(SUFFIXES)}"
-    what = mesh.UNREAD.get(path.suffix.lower())
+    what = mesh.UNREAD.get(path.suffix.lower(), _unknown(path))
     return known if what is None else f"{known}; this is {what}"
 
 
@@ -154,8 +167,9 @@ def _of_folder(files: list[Path]) -> list[Path]:
     for few in ((".csv", ".txt", ".dat"), (".pvd",)):
         others = [file for file in files if file.suffix.lower() not in few]
         files = others or files
-    if any(file.suffix.lower() == ".pvtu" for file in files):
-        files = [file for file in files if file.suffix.lower() != ".vtu"]
+    for suffix in {file.suffix.lower() for file in files} & set(vtk_lists.LISTS) - {".pvd"}:
+        pieces = (".vtu", ".vtp") if suffix == ".vtm" else (suffix.replace("p", "", 1),)
+        files = [file for file in files if file.suffix.lower() not in pieces]
     return files
 
 
@@ -227,28 +241,32 @@ def read(
 
 
 def _spooled(samples: Sequence[Sample], spool: Spool) -> Made:
-    """Samples that are kept in a temporary file."""
+    """Samples whose arrays are kept in a temporary file."""
     getters: dict[int, Callable[[], Any]] = {}
 
-    def put(array: Any) -> Callable[[], Any]:
-        if id(array) not in getters:
-            getters[id(array)] = spool.put(array)
-        return getters[id(array)]
+    def put(value: Any) -> Callable[[dict[Any, Any]], Any]:
+        """Function that reads a value, by what has been read of the sample before."""
+        if isinstance(value, np.ndarray):
+            if id(value) not in getters:
+                getters[id(value)] = spool.put(value)
+            get = getters[id(value)]
+            return lambda read: read[get] if get in read else read.setdefault(get, get())
+        if isinstance(value, tuple):
+            kind, items = type(value), [put(item) for item in value]
+            return lambda read: kind(*(item(read) for item in items))
+        if isinstance(value, Mapping):
+            parts = {name: put(item) for name, item in value.items()}
+            return lambda read: {name: item(read) for name, item in parts.items()}
+        return lambda read: value
 
-    rows = []
-    for s in samples:
-        arrays = [put(array) for array in (s.points, s.inputs, s.queries, s.parameters)]
-        more = [None if array is None else put(array) for array in (s.outputs, s.states)]
-        cells = {name: put(members) for name, members in s.cells.items()}
-        rows.append((s.queries is s.points, arrays, more, cells, s.source, s.times))
+    rows = [
+        {attribute.name: put(getattr(sample, attribute.name)) for attribute in fields(sample)}
+        for sample in samples
+    ]
 
     def make(k: int) -> Sample:
-        same, (points, inputs, queries, parameters), more, cells, source, times = rows[k]
-        x = points()
-        outputs, states = (None if get is None else get() for get in more)
-        found = {name: get() for name, get in cells.items()}
-        y = x if same else queries()
-        return Sample(x, inputs(), y, outputs, parameters(), states, found, source, times)
+        read: dict[Any, Any] = {}
+        return Sample(**{name: get(read) for name, get in rows[k].items()})
 
     return Made(make, Facts.of(samples))
 

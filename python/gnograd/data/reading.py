@@ -162,6 +162,7 @@ class _Reading:
                 self.contents.cells if len(queries) == 1 else {},
                 source,
                 times[k % len(times)] if times else None,
+                self.contents.centers if queries is points else None,
             )
 
         left_out = dict(self.contents.unused) | dict(names.left_out)

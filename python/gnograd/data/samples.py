@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.cells import edges_of
-from gnograd.data.contents import DataError
+from gnograd.data.contents import Centers, DataError
 from gnograd.data.stored import Columns
 
 __all__ = ["Facts", "Field", "Layout", "Made", "PointData", "Sample"]
@@ -67,6 +67,15 @@ class Layout:
         ]
 
 
+class Unmasked(NamedTuple):
+    """Points that the outputs of a sample had before some were left out."""
+
+    queries: Array
+    keep: Array
+    """Mask of those that are kept, bool (n,)."""
+    cells: Mapping[str, Array]
+
+
 @dataclass(frozen=True)
 class Sample:
     """One problem, or one trajectory.
@@ -93,6 +102,10 @@ class Sample:
     """File, and number of the sample in it, for messages."""
     times: Array | None = None
     """Times of the states, float64 (steps,), if known."""
+    centers: Centers | None = None
+    """Mesh whose cells the queries, before a mask, are centers of, if they are."""
+    unmasked: Unmasked | None = None
+    """Queries before a mask left out some, if it did."""
 
     @property
     def edges(self) -> Array:
