@@ -335,6 +335,21 @@ def test_arguments_that_do_not_fit_are_named() -> None:
         PointModel.for_data(made, "fno")
 
 
+@pytest.mark.parametrize("name", ["gno", "gino", "mgn", "transolver"])
+def test_models_are_exported(tmp_path: Path, name: str) -> None:
+    """The program takes other inputs on the same points."""
+    made = data()
+    model, sample = model_of(made, name).eval(), made.samples[0]
+    points = model.positions(sample.points)
+    graphs, parameters = model.graphs(points), model.tensor(sample.parameters)
+    inputs = [model.tensor(sample.inputs) * k for k in (1, 2)]
+    program = torch.export.export(model, (points, inputs[0], None, parameters, graphs))
+    torch.export.save(program, tmp_path / "model.pt2")
+    again = torch.export.load(tmp_path / "model.pt2").module()
+    given = (points, inputs[1], None, parameters, graphs)
+    assert torch.allclose(again(*given), model(*given), atol=1e-5)
+
+
 def test_spoiled_models_are_refused(tmp_path: Path) -> None:
     models.save(model_of(data()), tmp_path)
     path = tmp_path / "model.json"

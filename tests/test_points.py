@@ -6,6 +6,7 @@ import json
 import pickle
 import re
 import shlex
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +29,87 @@ from gnograd.cli.point_problem import norms, relative_errors
 from gnograd.cli.points import RESULTS
 from gnograd.cli.training import learning_rate
 from gnograd.data import Roles, contents, read
+from memory import needs_linux, temporary_bytes
 
 DOCS = Path(__file__).parent.parent / "docs"
 TRAIN = ["--size=small", "--threads=1", "--batch=2", "--learning-rate=0.01"]
+
+
+CHANNELS = 1000
+"""Channels of large data, so that a training step is small beside them."""
+
+
+def large_arrays(samples: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    a = np.tile(rng.standard_normal((100, CHANNELS)).astype("f4"), (samples, 4, 1))
+    a *= 1 + np.arange(samples, dtype="f4")[:, None, None]
+    return {"points": rng.random((400, 2)), "a": a, "b": a[..., :2] + 1}
+
+
+def write_large(path: Path, samples: int) -> None:
+    given = large_arrays(samples)
+    if path.suffix == ".npz" and "compressed" in path.name:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            for name, array in given.items():
+                with archive.open(f"{name}.npy", "w") as member:
+                    np.lib.format.write_array(member, array)
+    elif path.suffix == ".npz":
+        np.savez(path, **given)
+    elif path.suffix == ".safetensors":
+        gg.save_weights(path, given)
+    elif path.suffix == ".h5":
+        import h5py
+
+        with h5py.File(path, "w") as file:
+            for name, array in given.items():
+                file.create_dataset(name, data=array, chunks=name == "a" or None)
+    elif path.suffix == ".nc":
+        import netCDF4
+
+        with netCDF4.Dataset(path, "w") as file:
+            for name, array in given.items():
+                axes = [f"{name}_{k}" for k in range(array.ndim)]
+                for axis, n in zip(axes, array.shape, strict=True):
+                    file.createDimension(axis, n)
+                file.createVariable(name, array.dtype, axes)[...] = array
+    else:
+        path.mkdir()
+        for name, array in given.items():
+            np.save(path / f"{name}.npy", array)
+
+
+def use_of(path: Path, command: str):
+    """Use of a large file, after that of a small one, which brings all that is in memory anyway."""
+    gg.set_num_threads(1)
+    torch.set_num_threads(1)
+
+    def use(data: Path) -> list[None]:
+        more = ["--out", data.with_suffix(".run"), "--epochs=1", *TRAIN]
+        verb, options = ("inspect", [data]) if command == "inspect" else ("train", [])
+        if command == "train":
+            options = ["points", "--data", data, *more]
+        done(verb, *options, "--inputs=a", "--outputs=b", "--model=gno")
+        return []
+
+    small = path.with_name("small" + path.suffix)
+    write_large(small, 6)
+    use(small)
+    return lambda: use(path)
+
+
+LARGE_FILES = ["large.npz", "compressed.npz", "large", "large.h5", "large.nc", "large.safetensors"]
+
+
+@needs_linux
+@pytest.mark.parametrize("name", LARGE_FILES)
+def test_data_larger_than_memory(tmp_path: Path, name: str) -> None:
+    """Only what is in use of a large file is in memory, in any format."""
+    for module in {".h5": ["h5py"], ".nc": ["netCDF4"]}.get(Path(name).suffix, []):
+        pytest.importorskip(module)
+    path = tmp_path / name
+    write_large(path, 90)  # 138 MiB
+    command = "train" if name == "large.npz" else "inspect"
+    assert temporary_bytes(use_of, path, command) < 130 << 20
 
 
 def gnograd(*arguments: str | Path) -> Result:
@@ -222,6 +301,34 @@ def test_steps_in_time(tmp_path: Path) -> None:
     done("predict", "--model", tmp_path / "run", "--data", data, "--out", tmp_path / "u.vtu")
     assert (tmp_path / "u.pvd").read_text().count("<DataSet") == 12 * 6
     done("report", tmp_path / "run")
+
+
+def test_an_ensemble_gives_a_spread(tmp_path: Path) -> None:
+    """Several models: the mean, and the standard deviation at each point."""
+    data, runs = write_samples(tmp_path / "a.npz"), [tmp_path / f"run{k}" for k in range(3)]
+    for k, run in enumerate(runs):
+        more = (*TRAIN, "--epochs=2", "--model=gno", f"--seed={k}", "--out", run)
+        done("train", "points", "--data", data, *more)
+    models_of = [word for run in runs for word in ("--model", run)]
+    output = done("predict", *models_of, "--data", data, "--out", tmp_path / "u.npz")
+    made = contents(tmp_path / "u.npz").arrays
+    every = np.array([[gg.load(run).predict(s) for s in read(data).samples] for run in runs])
+    assert list(made) == ["points", "solution", "solution_std"]
+    assert np.allclose(made["solution"], every.mean(axis=0), rtol=1e-5, atol=1e-6)
+    assert np.allclose(made["solution_std"], every.std(axis=0, ddof=1), rtol=1e-4, atol=1e-6)
+    spread = float(re.search("among 3 models, relative to their mean: (.*)", output)[1])
+    norms = np.linalg.norm(made["solution"], axis=1)
+    wanted = (np.linalg.norm(made["solution_std"], axis=1) / norms).mean()
+    assert spread == pytest.approx(wanted, rel=1e-3)
+    out = ("--data", data, "--out", tmp_path / "v.npz")
+    one = done("predict", *models_of[:2], *out)
+    assert "among" not in one and "solution_std" not in contents(tmp_path / "v.npz").arrays
+    assert "is given twice" in refused("predict", *models_of, *models_of[:2], *out)
+    other = write_waves(tmp_path / "waves.npz")
+    more = ("--state=u", *TRAIN, "--epochs=1", "--model=gno", "--out", tmp_path / "waves")
+    done("train", "points", "--data", other, *more)
+    line = refused("predict", *models_of, "--model", tmp_path / "waves", *out)
+    assert "is no model of the same as" in line and "steps in time: yes, needs no" in line
 
 
 @pytest.mark.exhaustive
@@ -511,16 +618,21 @@ def test_meshes_masks_and_cells_are_options(tmp_path: Path) -> None:
         mesh = meshio.Mesh(x, [("quad", quads)], {"a": a, "b": 2 * a}, {"c": [c], "d": [2 * c]})
         mesh.write(tmp_path / f"{k}.vtu")
     run = ("train", "points", "--data", tmp_path, "--model=mgn", *TRAIN, "--epochs=1", "--fresh")
-    for named, said, n in (
-        (("--mask=nan", "--outputs=b"), "edges of the mesh: 2.93 a point, 2 at least", 15),
-        (("--cells", "--outputs=d"), "edges of the mesh: 2.67 a point, 2 at least", 9),
+    for named, said in (
+        (("--mask=nan", "--outputs=b"), "edges of the mesh: 2.93 a point, 2 at least"),
+        (("--cells", "--outputs=d"), "edges of the mesh: 2.67 a point, 2 at least"),
     ):
         out = tmp_path / named[0]
         assert said in done("inspect", tmp_path, "--model=mgn", *named)
         assert said in done(*run, *named, "--out", out)
         predict = ("predict", "--model", out, named[0])
         done(*predict, "--data", tmp_path / "0.vtu", "--out", out / "made.vtu")
-        assert len(meshio.read(out / "made.vtu").points) == n
+        made = meshio.read(out / "made.vtu")
+        assert np.array_equal(made.points, x) and made.cells_dict["quad"].tolist() == quads
+        if named[0] == "--cells":
+            assert np.isfinite(made.cell_data["d"][0]).all() and not made.point_data
+        else:
+            assert np.flatnonzero(np.isnan(made.point_data["b"])).tolist() == [15]
     np.savez(tmp_path / "a.npz", points=x[:, :2], a=rng.random(16))
     line = refused("predict", "--model", tmp_path / "--mask=nan", "--data", tmp_path / "a.npz",
                    "--out", tmp_path / "b.npz")  # fmt: skip

@@ -11,10 +11,11 @@ Formats and limits: https://github.com/huggingface/safetensors
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -316,9 +317,35 @@ def _opened(path: str | os.PathLike[str]) -> Any:
         ) from error
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+def places(path: Path) -> dict[str, tuple[str, list[int], int]]:
+    """Type in the format's words, shape, and place of the first byte of each array of a file.
+
+    Raises
+    ------
+    ValueError
+        The file is damaged, or no safetensors file.
+    """
+    with _opened(path), open(path, "rb") as file:
+        start = 8 + int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(start - 8))
+        return {
+            name: (about["dtype"], about["shape"], start + about["data_offsets"][0])
+            for name, about in header.items()
+            if name != "__metadata__"
+        }
+
+
+def read_some(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Arrays of a safetensors file with these names; errors are those of `load_weights`."""
+    return _read(path, names)[0]
+
+
+def _read(
+    path: str | os.PathLike[str], names: Collection[str] | None = None
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     with _opened(path) as file:
-        kinds = {name: file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
+        names = file.keys() if names is None else names
+        kinds = {name: file.get_slice(name).get_dtype() for name in names}
         others = _others(Path(path), {n: k for n, k in kinds.items() if k not in _NUMPY})
         arrays = {n: others[n] if n in others else file.get_tensor(n) for n in kinds}
         return arrays, dict(file.metadata() or {})
@@ -335,16 +362,14 @@ def _others(path: Path, kinds: Mapping[str, str]) -> dict[str, NDArray[Any]]:
             )
     import ml_dtypes
 
-    arrays = {}
+    arrays, where = {}, places(path)
     with open(path, "rb") as file:
-        start = 8 + int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(start - 8))
         for name, kind in kinds.items():
-            begin, end = header[name]["data_offsets"]
-            file.seek(start + begin)
-            numbers = np.frombuffer(bytearray(file.read(end - begin)), np.uint8)
+            _, shape, begin = where[name]
             dtype = np.dtype(getattr(ml_dtypes, _ML_DTYPES[kind]))
-            arrays[name] = numbers.view(dtype).reshape(header[name]["shape"])
+            file.seek(begin)
+            numbers = np.frombuffer(bytearray(file.read(math.prod(shape) * dtype.itemsize)), dtype)
+            arrays[name] = numbers.reshape(shape)
     return arrays
 
 

@@ -199,7 +199,13 @@ def inspect(
 @app.command()
 @grouped
 def predict(
-    model: Annotated[Path, typer.Option(help="Directory of a model: the --out of a training.")],
+    model: Annotated[
+        list[Path],
+        typer.Option(
+            help="Directory of a model: the --out of a training. Several are an ensemble, whose "
+            "mean and standard deviation are written."
+        ),
+    ],
     data: Annotated[
         list[Path], typer.Option(help="Inputs on any points: files, folders, patterns.")
     ],
@@ -215,7 +221,7 @@ def predict(
         ),
     ] = None,
 ) -> None:
-    """Write what a trained model says of inputs on new points or meshes."""
+    """Write what a trained model, or several, say of inputs on new points or meshes."""
     names.axes()
     with job(computing.threads, []):
         need_torch()

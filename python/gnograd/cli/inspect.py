@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Command `gnograd inspect`: show the contents of data files, and check them."""
 
+import itertools
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -24,10 +26,11 @@ from gnograd.data import (
     samples_of,
 )
 from gnograd.data.files import load, together
-from gnograd.data.neighbors import FEW, TYPICAL, neighbors_within, radius_of
+from gnograd.data.neighbors import CLOUDS, FEW, TYPICAL, neighbors_within, radius_of
 from gnograd.data.roles import arranged
 from gnograd.data.samples import Field
 from gnograd.data.statistics import statistics, still
+from gnograd.data.stored import blocks
 from gnograd.notation.text import printable
 
 __all__ = ["check_units", "inspect", "need_cells", "need_inputs", "summary", "tell"]
@@ -124,7 +127,7 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
         notes.append("the files tell no times: steps are taken as equally long")
     notes += still(data)
     if model in TYPICAL:
-        clouds = list({id(s.points): s.points for s in data.samples}.values())
+        clouds = list(itertools.islice(data.clouds(), CLOUDS))
         period = data.layout.period
         if radius is None:
             radius = radius_of(clouds, TYPICAL[model][data.layout.dimension], period)
@@ -138,7 +141,8 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
     if model == "mgn":
         if data.meshed:
             degrees = [
-                np.bincount(s.edges.reshape(-1), minlength=len(s.points)) for s in data.samples[:32]
+                np.bincount(s.edges.reshape(-1), minlength=len(s.points))
+                for s in itertools.islice(data.geometries(), CLOUDS)
             ]
             every = np.concatenate(degrees)
             numbers = f"{every.mean():.3g} a point, {every.min()} at least"
@@ -146,7 +150,7 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
             if not every.min():
                 notes.append("some points are in no cell, and so without messages")
         else:
-            some = any(s.cells for s in data.samples)
+            some = any(s.cells for s in data.geometries())
             why = "not all samples have cells" if some else "there are no cells"
             if some and data.layout.period is not None:
                 why = "cells do not cross the border of the periodic box"
@@ -159,7 +163,7 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
 def need_cells(*parts: PointData) -> None:
     """Raise DataError for samples without the edges along which a model passes messages."""
     for part in parts:
-        for sample in part.samples:
+        for sample in part.geometries():
             if not len(sample.edges):
                 raise DataError(
                     f"{sample.source}: has no cells, but mgn passes messages along the edges of "
@@ -178,7 +182,7 @@ def need_inputs(data: PointData, roles: Roles) -> None:
     layout = data.layout
     if roles.inputs is not None or layout.inputs or layout.parameters or layout.in_time:
         return
-    if data.left_out or len({id(s.points) for s in data.samples}) == 1:
+    if data.left_out or data.same_points:
         left = "; ".join(f"'{name}' {why}" for name, why in list(data.left_out.items())[:_SHOWN])
         raise DataError(
             f"{data.samples[0].source}: has no inputs{f' ({left})' if left else ''}; say which "
@@ -188,21 +192,21 @@ def need_inputs(data: PointData, roles: Roles) -> None:
 
 def summary(data: PointData) -> str:
     """Summary of the data in words."""
-    layout, samples = data.layout, data.samples
-    points = _range([len(s.points) for s in samples])
-    text = f"{_several(len(samples), 'sample')} of {points} points, {layout.dimension}-D"
-    if len({id(s.points) for s in samples}) == 1 < len(samples):
+    layout, facts = data.layout, data.facts
+    points = _range(facts.points)
+    text = f"{_several(len(data), 'sample')} of {points} points, {layout.dimension}-D"
+    if len(data) > 1 and data.same_points:
         text += ", the same for all"
     text += f"; inputs: {_fields(layout.inputs)}"
-    if any(s.inputs.ndim == 3 for s in samples):
+    if facts.input_times.any():
         text += " in time"
     if layout.in_time:
-        steps = _range([0 if s.states is None else len(s.states) for s in samples])
+        steps = _range(facts.states)
         text += f"; state: {_fields(layout.outputs)} at {steps} times"
     else:
         text += f"; outputs: {_fields(layout.outputs)}"
     if layout.apart:
-        text += f" at {_range([len(s.queries) for s in samples])} points of their own"
+        text += f" at {_range(facts.queries)} points of their own"
     if layout.parameters:
         text += f"; parameters: {_fields(layout.parameters)}"
     if layout.step is not None:
@@ -220,8 +224,11 @@ def _show(found: Contents, roles: Roles, console: Console) -> None:
     table = Table("array", "axes", "type", "range", "taken as", title_justify="left")
     table.title = escape(f"{found.path}: {found.kind}")
     for name, array in found.arrays.items():
-        finite = array.size and np.isfinite(array).all()
-        span = f"{array.min():.4g} to {array.max():.4g}" if finite else "[red]not finite[/]"
+        spans = [(float(part.min()), float(part.max())) for _, part in blocks(array) if part.size]
+        finite = bool(spans) and bool(np.isfinite(spans).all())
+        span = "[red]not finite[/]"
+        if finite:
+            span = f"{min(low for low, _ in spans):.4g} to {max(high for _, high in spans):.4g}"
         table.add_row(
             escape(printable(name)),
             escape(_axes(array.shape, axes.get(name, ()))),
@@ -252,7 +259,7 @@ def _fields(fields: Sequence[Field]) -> str:
     return ", ".join(f"{printable(f.name)} ({f.width})" for f in fields) or "none"
 
 
-def _range(numbers: Sequence[int]) -> str:
+def _range(numbers: NDArray[np.int64]) -> str:
     low, high = min(numbers), max(numbers)
     return f"{low}" if low == high else f"{low} to {high}"
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Samples of functions on points as tensors, and batches of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from rich.console import Console
@@ -12,6 +13,8 @@ from rich.progress import track
 from torch import Tensor
 
 from gnograd.data import PointData, Sample
+from gnograd.data.samples import Made
+from gnograd.data.stored import Columns
 from gnograd.models import Cloud, PointModel
 from gnograd.notation.text import printable
 from gnograd.torch.graph import Graph
@@ -45,8 +48,16 @@ class Batch(NamedTuple):
         return sizes
 
 
+KEPT = 1 << 29
+"""Bytes of graphs and positions that are kept; others are made anew for every batch."""
+_EDGE, _POINT = 64, 64
+"""Bytes that an edge of a graph takes, in both orders, and a point."""
+
+
 class PointBatches:
-    """Samples as tensors, with their graphs, which are made once.
+    """Samples as tensors, with their graphs.
+
+    Graphs are made once, as far as they fit in `KEPT`; samples on the same points share one.
 
     Parameters
     ----------
@@ -59,78 +70,91 @@ class PointBatches:
         self.data = data
         self._model = model
         self._tensors: dict[int, Tensor] = {}
-        self._graphs: dict[tuple[int, int, int], dict[str, Graph]] = {}
-        self.steps = [
-            (k, t)
-            for k, sample in enumerate(data.samples)
-            for t in (range(1) if sample.states is None else range(len(sample.states) - 1))
-        ]
-        """Training steps: sample, and first of two times."""
+        self._places: dict[int, tuple[dict[str, Graph], Tensor, Tensor | None]] = {}
+        self._kept = 0
+        """Bytes of the graphs that are kept."""
+        self._geometry = data.facts.geometry
+        states = data.facts.states
+        n_steps = np.where(states > 0, states - 1, 1)
+        samples = np.repeat(np.arange(len(data)), n_steps)
+        first = np.arange(len(samples)) - np.repeat(np.cumsum(n_steps) - n_steps, n_steps)
+        self.steps = np.stack([samples, first], axis=1)
+        """Training steps, int64 (n_steps, 2): sample, and first of two times."""
 
     def find_neighbours(self, console: Console, what: str) -> None:
-        """Make all graphs, with a bar that says what for."""
+        """Make all graphs that are kept, with a bar that says what for."""
         what, disable = escape(printable(what)), not console.is_terminal
-        for sample in track(
-            self.data.samples, what, console=console, transient=True, disable=disable
-        ):
-            self.graphs(sample)
+        _, numbers = np.unique(self._geometry, return_index=True)
+        for k in track(numbers, what, console=console, transient=True, disable=disable):
+            if self._kept >= KEPT:
+                break
+            self._place(int(k), self.data.samples[k])
 
-    def graphs(self, sample: Sample) -> dict[str, Graph]:
-        """Graphs of a sample, shared by samples on the same points."""
-        key = id(sample.points), id(sample.queries), id(sample.cells)
-        if key not in self._graphs:
-            queries = None if sample.queries is sample.points else self._positions(sample.queries)
-            self._graphs[key] = self._model.graphs(
-                self._positions(sample.points), queries, self._model.edges(sample)
-            )
-        return self._graphs[key]
+    def graphs(self, k: int, sample: Sample) -> dict[str, Graph]:
+        """Graphs of the sample with a number, shared by samples on the same points."""
+        return self._place(k, sample)[0]
 
-    def batch(self, steps: Sequence[tuple[int, int]], noise: Sequence[Any] | None = None) -> Batch:
+    def _place(self, k: int, sample: Sample) -> tuple[dict[str, Graph], Tensor, Tensor | None]:
+        """Graphs, points, and queries if they are others."""
+        key = int(self._geometry[k])
+        if key in self._places:
+            return self._places[key]
+        points, queries = self._model.positions(sample.points), None
+        if sample.queries is not sample.points:
+            queries = self._model.positions(sample.queries)
+        graphs = self._model.graphs(points, queries, self._model.edges(sample))
+        found = graphs, points, queries
+        if self._kept < KEPT:
+            self._places[key] = found
+            self._kept += _POINT * (len(sample.points) + len(sample.queries))
+            self._kept += sum(_EDGE * graph.n_edges for graph in graphs.values())
+        return found
+
+    def batch(self, steps: Array | Sequence[tuple[int, int]], noise: Any = None) -> Batch:
         """Join some of `steps` in a batch.
 
         Parameters
         ----------
-        steps : sequence of pair of int
+        steps : sequence of pair of int, or ndarray
         noise : sequence of ndarray, optional
             Noise that is added to the state of each, (n, channels).
         """
         samples = [self.data.samples[k] for k, _ in steps]
         inputs, truth = [], []
         for k, (sample, (_, t)) in enumerate(zip(samples, steps, strict=True)):
-            known = self._tensor(sample.inputs)
-            columns = [known[t] if known.ndim == 3 else known]
+            columns = [self._at(sample.inputs, t)]
             if sample.states is not None:
-                states = self._tensor(sample.states)
-                state = states[t]
+                state = self._at(sample.states, t)
                 if noise is not None:
                     state = state + self._model.tensor(noise[k])
                 columns.append(state)
-                truth.append(states[t + 1])
+                truth.append(self._at(sample.states, t + 1))
             elif sample.outputs is not None:
                 truth.append(self._tensor(sample.outputs))
             inputs.append(torch.cat(columns, dim=1))
-        queries = None
-        if self.data.layout.apart:
-            queries = Cloud.of([self._positions(s.queries) for s in samples])
-        graphs = [self.graphs(sample) for sample in samples]
+        places = [self._place(int(k), s) for (k, _), s in zip(steps, samples, strict=True)]
+        graphs = [graphs for graphs, *_ in places]
+        queries = [q for *_, q in places if q is not None]
         return Batch(
-            Cloud.of([self._positions(s.points) for s in samples]),
+            Cloud.of([points for _, points, _ in places]),
             torch.cat(inputs),
-            queries,
+            Cloud.of(queries) if self.data.layout.apart else None,
             torch.stack([self._tensor(s.parameters) for s in samples]),
             {name: Graph.batch([of[name] for of in graphs]) for name in graphs[0]},
             torch.cat(truth),
         )
 
+    def _at(self, array: Array | Columns, time: int) -> Tensor:
+        """Columns at a time, or those that hold for all times."""
+        if isinstance(array, Columns):
+            return self._model.tensor(array[time])
+        tensor = self._tensor(array)
+        return tensor[time] if tensor.ndim == 3 else tensor
+
     def _tensor(self, array: Array) -> Tensor:
-        """Copy of an array on the device, shared by samples that share the array."""
-        return self._kept(array, self._model.tensor)
-
-    def _positions(self, array: Array) -> Tensor:
-        """Copy of positions on the device, shared likewise."""
-        return self._kept(array, self._model.positions)
-
-    def _kept(self, array: Array, make: Callable[[Array], Tensor]) -> Tensor:
+        """Copy of an array on the device; it is kept, if the samples are in memory, too."""
+        if isinstance(self.data.samples, Made):
+            return self._model.tensor(array)
         if id(array) not in self._tensors:
-            self._tensors[id(array)] = make(array)
+            self._tensors[id(array)] = self._model.tensor(array)
         return self._tensors[id(array)]

@@ -18,6 +18,8 @@ from gnograd.models import PointModel
 
 __all__ = ["PointProblem", "error_of", "relative_errors"]
 
+BLOCK = 1 << 26
+"""Bytes of a trajectory that are compared at once."""
 FLOOR = 1e-2
 """Lower bound of the norm in relative errors, as a fraction of the typical one in training data."""
 
@@ -32,14 +34,19 @@ def relative_errors(
     Channels that are zero everywhere are left out; if all are, the error is absolute. Channels that
     are not `counted` are left out too; without any counted channel there is no error.
     """
-    if counted is not None and not counted.all():
-        prediction, truth = prediction[..., counted], truth[..., counted]
+    axes = tuple(range(truth.ndim - 1))
+    error, norm = np.zeros(truth.shape[-1]), np.zeros(truth.shape[-1])
+    step = max(1, BLOCK // max(1, 4 * math.prod(truth.shape[1:])))
+    for start in range(0, len(truth), step):
+        made, true = prediction[start : start + step], np.asarray(truth[start : start + step])
+        with np.errstate(over="ignore", invalid="ignore"):
+            error += np.square(made - true, dtype=np.float64).sum(axis=axes)
+        norm += np.square(true, dtype=np.float64).sum(axis=axes)
+    error, norm = np.sqrt(error), np.sqrt(norm)
+    if counted is not None:
+        error, norm = error[counted], norm[counted]
         if not counted.any():
             return 0.0
-    axes = tuple(range(truth.ndim - 1))
-    with np.errstate(over="ignore", invalid="ignore"):
-        error = np.sqrt(np.square(prediction - truth, dtype=np.float64).sum(axis=axes))
-    norm = np.sqrt(np.square(truth, dtype=np.float64).sum(axis=axes))
     there = norm > 0
     value = (error[there] / norm[there]).mean() if there.any() else error.mean()
     return float(value) if np.isfinite(value) else math.inf
@@ -92,19 +99,17 @@ class PointProblem(TrainingProblem):
     def batches(self, rng: np.random.Generator) -> Iterator[Batch]:
         """All steps of the training data in a random order."""
         config = self.config
-        steps, samples = self.training.steps, self.training.data.samples
+        steps, sizes = self.training.steps, self.training.data.facts.points
         order = rng.permutation(len(steps))
         self.model.train()
         for start in range(0, len(order), config.batch):
-            some = [steps[k] for k in order[start : start + config.batch]]
+            some = steps[order[start : start + config.batch]]
             noise = None
             if config.noise:
                 channels = self.model.description.widths[2]
                 scale = config.noise * self.model.input_std[-channels:].cpu().numpy()
                 scale *= self.model.output_std.cpu().numpy() > 0
-                noise = [
-                    scale * rng.standard_normal((len(samples[k].points), channels)) for k, _ in some
-                ]
+                noise = [scale * rng.standard_normal((sizes[k], channels)) for k, _ in some]
             yield self.training.batch(some, noise)
 
     def loss(self, batch: Batch) -> Tensor:
@@ -153,8 +158,8 @@ def errors_of(model: PointModel, batches: PointBatches) -> Sequence[float]:
     """Relative error of every sample; for trajectories, of the prediction from the first state."""
     model.eval()
     errors = []
-    for sample in batches.data.samples:
-        made = model.predict(sample, graphs=batches.graphs(sample))
+    for k, sample in enumerate(batches.data.samples):
+        made = model.predict(sample, graphs=batches.graphs(k, sample))
         if sample.states is not None:
             errors.append(error_of(model, made[1:], sample.states))
         else:

@@ -156,7 +156,7 @@ class Evaluation:
         what = "no change in time" if layout.in_time else "training mean"
         table = Table("set", "samples", "points", "relative L2 error", what)
         for name, data in self.parts.items():
-            sizes = [len(s.queries) for s in data.samples]
+            sizes = data.facts.queries
             points = f"{min(sizes)}" + (f" to {max(sizes)}" if max(sizes) > min(sizes) else "")
             simple = float(np.mean([self._simple(s) for s in data.samples]))
             table.add_row(

@@ -14,7 +14,7 @@ from rich.progress import track
 from gnograd.cli.config import Places
 from gnograd.cli.errors import JobError
 from gnograd.cli.inspect import need_cells
-from gnograd.cli.point_problem import error_of
+from gnograd.cli.point_problem import error_of, relative_errors
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.data import (
     DataError,
@@ -34,8 +34,12 @@ __all__ = ["predict"]
 Array = npt.NDArray[Any]
 
 
+DEVIATION = "_std"
+"""End of the name of a standard deviation, behind the name of the output."""
+
+
 def predict(
-    directory: Path,
+    directories: Sequence[Path],
     files: Sequence[Path],
     out: Path,
     names: Places,
@@ -47,8 +51,9 @@ def predict(
 
     Parameters
     ----------
-    directory : pathlib.Path
-        Folder of the model.
+    directories : sequence of pathlib.Path
+        Folder of the model. Of several, an ensemble, the outputs are the mean, with the standard
+        deviation at each point under the same name and `DEVIATION`.
     files : sequence of pathlib.Path
         Files with the inputs, by the names that they had in training.
     out : pathlib.Path
@@ -72,16 +77,17 @@ def predict(
         There is no model.
     """
     check_names(out, ())
-    try:
-        model = load(directory, engine.device)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise JobError(
-            f"{directory}: holds no model, needs the --out of a training that has ended"
-        ) from error
-    except (ValueError, OSError) as error:
-        raise JobError(str(error)) from error
-    layout = model.description.layout
-    check_names(out, [f.name for f in layout.outputs], layout.in_time)
+    models = _models(directories, engine)
+    layout = models[0].description.layout
+    written_names = [f.name for f in layout.outputs]
+    if len(models) > 1:
+        for name in [f"{f.name}{DEVIATION}" for f in layout.outputs]:
+            if name in written_names:
+                raise JobError(
+                    f"{out}: '{name}' would be the standard deviation, but is an output, too"
+                )
+            written_names.append(name)
+    check_names(out, written_names, layout.in_time)
     if steps is not None and not layout.in_time:
         raise JobError("--steps is for models of states in time, which this one is not")
     if out.resolve() in {file.resolve() for given in expand(files) for file in given}:
@@ -91,37 +97,71 @@ def predict(
     if known.period is None:  # the file may lack it
         known = replace(known, period=needed.period)
     if layout.in_time and (needed.step is None or known.step is None):
-        if needed.step is not None and any(s.n_times > 1 for s in data.samples):
+        if needed.step is not None and (data.facts.states + data.facts.input_times > 1).any():
             console.print(f"note: the data tells no times; a step is {needed.step:.7g}")
         known = replace(known, step=needed.step)
     if not known.outputs:
         known = replace(known, outputs=needed.outputs)
     if odd := needed.differences(known):
         raise DataError(f"{data.samples[0].source}: does not fit the model ({'; '.join(odd)})")
-    for sample in data.samples:
-        if sample.inputs.ndim == 3 and len(sample.inputs) < (steps or 0):
-            raise DataError(
-                f"{sample.source}: inputs change in time and are there for {len(sample.inputs)} "
-                f"steps, but --steps is {steps}"
-            )
-    if model.network.meshed:
+    known_for = data.facts.input_times
+    for k in np.flatnonzero((known_for > 0) & (known_for < (steps or 0))).tolist():
+        raise DataError(
+            f"{data.samples[k].source}: inputs change in time and are there for {known_for[k]} "
+            f"steps, but --steps is {steps}"
+        )
+    if any(model.network.meshed for model in models):
         need_cells(data)
     step = data.layout.step or layout.step
-    made, errors = [], []
+    made: list[Prediction] = []
+    errors: list[float] = []
+    spreads: list[float] = []
     disable = not console.is_terminal
     for sample in track(data.samples, "predicting", console=console, disable=disable):
-        values = model.predict(sample, steps)
+        every = np.stack([model.predict(sample, steps) for model in models])
+        values = every[0] if len(models) == 1 else every.mean(axis=0, dtype=np.float64)
+        values = values.astype(np.float32, copy=False)
+        fields = _fields(layout, values)
+        if len(models) > 1:
+            deviation = every.std(axis=0, ddof=1, dtype=np.float64).astype(np.float32)
+            fields |= {f"{n}{DEVIATION}": d for n, d in _fields(layout, deviation).items()}
+            spreads.append(relative_errors(values + deviation, values))
         times = _times(sample, step, len(values)) if layout.in_time else None
-        made.append(Prediction(sample.queries, _fields(layout, values), sample.cells,
-                               layout.in_time, times))  # fmt: skip
-        errors += _error(model, sample, values)
+        made.append(Prediction.of(sample, fields, layout.in_time, times))
+        errors += _error(models[0], sample, values)
     written = write(out, made)
     for path in written if len(written) < 4 else written[:1]:
         console.print(f"written: {path}", markup=False, soft_wrap=True)
     if errors:
         several = f"{len(errors)} sample" + ("s" if len(errors) > 1 else "")
         console.print(f"relative L2 error of {several}: {np.mean(errors):.4g}")
+    if spreads:
+        console.print(
+            f"standard deviation among {len(models)} models, relative to their mean: "
+            f"{np.mean(spreads):.4g}"
+        )
     return written
+
+
+def _models(directories: Sequence[Path], engine: TorchEngine) -> list[PointModel]:
+    """Models of all folders, which must have the same inputs and outputs."""
+    models: list[PointModel] = []
+    for k, directory in enumerate(directories):
+        if directory.resolve() in [other.resolve() for other in directories[:k]]:
+            raise JobError(f"{directory}: is given twice, needs another model for a spread")
+        try:
+            models.append(load(directory, engine.device))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise JobError(
+                f"{directory}: holds no model, needs the --out of a training that has ended"
+            ) from error
+        except (ValueError, OSError) as error:
+            raise JobError(str(error)) from error
+        if odd := models[0].description.layout.differences(models[-1].description.layout):
+            raise JobError(
+                f"{directory}: is no model of the same as {directories[0]} ({'; '.join(odd)})"
+            )
+    return models
 
 
 def _roles(layout: Layout, names: Places) -> Roles:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd.data.contents import Contents, DataError
+from gnograd.data.contents import Centers, Contents, DataError
 
 __all__ = ["at_centers", "dimension_of", "edges_of", "part_of"]
 
@@ -120,7 +120,14 @@ def at_centers(contents: Contents) -> Contents:
         arrays[name] = array if len(rows) == sum(sizes) else array.take(rows, axis)
     joined = _neighbours({name: contents.cells[name] for name in names})
     cells = {} if joined is None else {"line": joined}
-    return replace(contents, arrays=arrays, unused=unused, cells=cells, on_cells={})
+    return replace(
+        contents,
+        arrays=arrays,
+        unused=unused,
+        cells=cells,
+        on_cells={},
+        centers=Centers(points, contents.cells, rows),
+    )
 
 
 def _base(name: str) -> str:

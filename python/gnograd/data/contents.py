@@ -7,14 +7,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.notation.text import printable
 
-__all__ = ["Contents", "DataError", "numeric", "reason"]
+__all__ = ["Centers", "Contents", "DataError", "numeric", "reason"]
 
 Array = NDArray[Any]
 
@@ -27,6 +27,16 @@ class DataError(ValueError):
 
     def __init__(self, message: object) -> None:
         super().__init__(printable(str(message)))
+
+
+class Centers(NamedTuple):
+    """Mesh whose cells, or some of them, are taken as points."""
+
+    points: Array
+    """Coordinates (n, d)."""
+    cells: Mapping[str, Array]
+    rows: Array
+    """Number of the cell, in the order of `cells`, that each point is the center of."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,8 @@ class Contents:
     """True if fields are those of several times."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """Words of the file about an array, such as its unit."""
+    centers: Centers | None = None
+    """Mesh whose cells the points are centers of, if they are."""
     flat: int = 0
     """Number of coordinates of a mesh that are left out because they are zero everywhere."""
 

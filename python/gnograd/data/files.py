@@ -7,19 +7,29 @@ import glob
 import importlib.util
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from gnograd.data.cells import at_centers
 from gnograd.data.contents import Contents, DataError, reason
-from gnograd.data.readers import mesh, npz, process, safetensors, torch_file, vtk_data
+from gnograd.data.readers import (
+    mesh,
+    npz,
+    process,
+    safetensors,
+    torch_file,
+    vtk_data,
+    vtk_lists,
+)
 from gnograd.data.reading import samples_of
 from gnograd.data.roles import Roles, by_number
-from gnograd.data.samples import PointData
+from gnograd.data.samples import Facts, Made, PointData, Sample
+from gnograd.data.stored import LIMIT, Spool
 
 __all__ = ["SUFFIXES", "contents", "expand", "load", "read", "together"]
 
@@ -87,7 +97,7 @@ def contents(path: str | os.PathLike[str]) -> Contents:
     """
     path = Path(path)
     reader = SUFFIXES.get(path.suffix.lower())
-    if reader is None:
+    if reader is None or _unknown(path):
         raise DataError(f"{path}: {_unread(path)}")
     try:
         kind = path.stat().st_mode
@@ -104,10 +114,15 @@ def contents(path: str | os.PathLike[str]) -> Contents:
         return _by_vtk(path, error)
 
 
+def _unknown(path: Path) -> str | None:
+    """Format that two suffixes tell, and that is not read."""
+    return mesh.UNREAD.get("".join(path.suffixes[-2:]).lower())
+
+
 def _unread(path: Path) -> str:
     """Message about a file that cannot be read."""
     known = f"files are read that end in {', '.join(SUFFIXES)}"
-    what = mesh.UNREAD.get(path.suffix.lower())
+    what = mesh.UNREAD.get(path.suffix.lower(), _unknown(path))
     return known if what is None else f"{known}; this is {what}"
 
 
@@ -152,8 +167,9 @@ def _of_folder(files: list[Path]) -> list[Path]:
     for few in ((".csv", ".txt", ".dat"), (".pvd",)):
         others = [file for file in files if file.suffix.lower() not in few]
         files = others or files
-    if any(file.suffix.lower() == ".pvtu" for file in files):
-        files = [file for file in files if file.suffix.lower() != ".vtu"]
+    for suffix in {file.suffix.lower() for file in files} & set(vtk_lists.LISTS) - {".pvd"}:
+        pieces = (".vtu", ".vtp") if suffix == ".vtm" else (suffix.replace("p", "", 1),)
+        files = [file for file in files if file.suffix.lower() not in pieces]
     return files
 
 
@@ -202,13 +218,57 @@ def read(
     (8, (Field(name='source', width=1),))
     """
     roles = Roles() if roles is None else roles
-    parts = []
+    parts: list[PointData] = []
+    kept, spool = 0, None
     for files in expand([paths] if isinstance(paths, str | os.PathLike) else paths):
-        loaded = together([load(file, roles) for file in files])
-        if roles.states and len(loaded) > 1 and all(_is_mesh(c.path) for c in loaded):
-            loaded = [_as_times(loaded, roles.states)]
-        parts += [samples_of(each, roles, needs_outputs) for each in loaded]
+        if roles.states and len(files) > 1 and all(map(_is_mesh, files)):
+            several: Iterable[Contents] = [
+                _as_times([load(file, roles) for file in files], roles.states)
+            ]
+        elif any(file.suffix.lower() == ".npy" for file in files):
+            several = together([load(file, roles) for file in files])
+        else:
+            several = (load(file, roles) for file in files)
+        for each in several:
+            part = samples_of(each, roles, needs_outputs)
+            if isinstance(part.samples, list):
+                kept += sum({id(a): a.nbytes for s in part.samples for a in s.arrays}.values())
+            if kept > LIMIT and isinstance(part.samples, list):
+                spool = Spool() if spool is None else spool
+                part = replace(part, samples=_spooled(part.samples, spool))
+            parts.append(part)
     return PointData.join(parts)
+
+
+def _spooled(samples: Sequence[Sample], spool: Spool) -> Made:
+    """Samples whose arrays are kept in a temporary file."""
+    getters: dict[int, Callable[[], Any]] = {}
+
+    def put(value: Any) -> Callable[[dict[Any, Any]], Any]:
+        """Function that reads a value, by what has been read of the sample before."""
+        if isinstance(value, np.ndarray):
+            if id(value) not in getters:
+                getters[id(value)] = spool.put(value)
+            get = getters[id(value)]
+            return lambda read: read[get] if get in read else read.setdefault(get, get())
+        if isinstance(value, tuple):
+            kind, items = type(value), [put(item) for item in value]
+            return lambda read: kind(*(item(read) for item in items))
+        if isinstance(value, Mapping):
+            parts = {name: put(item) for name, item in value.items()}
+            return lambda read: {name: item(read) for name, item in parts.items()}
+        return lambda read: value
+
+    rows = [
+        {attribute.name: put(getattr(sample, attribute.name)) for attribute in fields(sample)}
+        for sample in samples
+    ]
+
+    def make(k: int) -> Sample:
+        read: dict[Any, Any] = {}
+        return Sample(**{name: get(read) for name, get in rows[k].items()})
+
+    return Made(make, Facts.of(samples))
 
 
 def load(path: Path, roles: Roles) -> Contents:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gnograd.data.cells import part_of
 from gnograd.data.contents import Contents, DataError
-from gnograd.data.samples import Sample
+from gnograd.data.samples import Sample, Unmasked
 
 __all__ = ["Masking"]
 
@@ -75,6 +75,7 @@ class Masking:
             outputs=None if sample.outputs is None else self._rows(sample.outputs, asked),
             states=None if sample.states is None else self._rows(sample.states, keep),
             cells=cells,
+            unmasked=None if asked.all() else Unmasked(sample.queries, asked, sample.cells),
         )
         if not all(np.isfinite(array).all() for array in made.arrays):
             raise DataError(f"{sample.source}: is not finite at points that the mask keeps")

@@ -23,6 +23,8 @@ FEW = 3
 CLOUDS = 32
 _LOOKED_AT = 2000
 """Largest numbers of clouds and of points from which a typical distance is computed."""
+_MOST = 100_000
+"""Largest number of points of a cloud that are looked at."""
 
 Period = Sequence[float] | None
 
@@ -45,9 +47,9 @@ def radius_of(
     """
     found: list[float] = []
     for points in clouds[:CLOUDS]:
-        k = min(neighbors + 1, len(points))
-        graph = gg.Graph.knn(points, k, period=None if period is None else list(period))
-        difference = points[graph.src] - points[graph.dst]
+        k, some = min(neighbors + 1, len(points)), _some(points)
+        graph = gg.Graph.knn(points, k, some, period=None if period is None else list(period))
+        difference = points[graph.src] - some[graph.dst]
         if period is not None:
             lengths = np.asarray(period)
             whole = np.round(difference / np.where(lengths > 0, lengths, np.inf))
@@ -58,6 +60,11 @@ def radius_of(
             break
     radius = float(np.median(found))
     return radius if radius > 0 else 1.0
+
+
+def _some(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points of a cloud, evenly chosen from a large one."""
+    return points[:: -(-len(points) // _MOST)]
 
 
 class Neighbors(NamedTuple):
@@ -81,10 +88,11 @@ def neighbors_within(
     total, points, least = 0, 0, np.iinfo(np.int64).max
     for cloud in clouds[:CLOUDS]:
         box = None if period is None else list(period)
-        degree = np.asarray(gg.Graph.radius(cloud, radius, period=box).in_degree) - 1
+        some = _some(cloud)
+        degree = np.asarray(gg.Graph.radius(cloud, radius, some, period=box).in_degree) - 1
         total, points, least = (
             total + int(degree.sum()),
-            points + len(cloud),
+            points + len(some),
             min(least, degree.min()),
         )
         if points >= _LOOKED_AT:

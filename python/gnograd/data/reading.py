@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +29,14 @@ from gnograd.data.roles import (
     no_points,
     not_finite,
 )
-from gnograd.data.samples import Field, Layout, PointData, Sample
+from gnograd.data.samples import Facts, Field, Layout, Made, PointData, Sample
+from gnograd.data.stored import LIMIT, Columns, first_not_finite, used
 
 __all__ = ["samples_of"]
 
 Array = NDArray[Any]
+Arrays = Sequence[Array] | Array
+"""Arrays of all samples, or one array for all."""
 
 EVEN = 1e-3
 """Relative difference of two time steps that counts as rounding."""
@@ -40,6 +44,8 @@ _CHANNELS = 9
 """Largest number of channels that is not asked about: the components of a tensor."""
 _ROUGH = 0.05
 """Largest such difference that rounding of the times in their dtype may explain."""
+_SMALL = 1 << 20
+"""Bytes of an array that is converted at once also beside large ones."""
 
 
 def samples_of(contents: Contents, roles: Roles, needs_outputs: bool = True) -> PointData:
@@ -80,6 +86,12 @@ class _Reading:
         self.certain = roles.layout is not None or roles.on_grid
         """Whether axes are known; otherwise those that have two meanings are asked for."""
         self.axes: dict[str, tuple[str, ...]] = {}
+        every = (
+            *names.inputs, *names.outputs, *names.states, names.points, names.output_points,
+        )  # fmt: skip
+        there = contents.arrays
+        self.large = sum(there[n].nbytes for n in every if n is not None) > LIMIT
+        """Whether samples are made, and numbers converted, only when they are asked for."""
 
     def data(self, needs_outputs: bool) -> PointData:
         names = self.names
@@ -96,7 +108,7 @@ class _Reading:
             inputs = [self._field(n, points, offsets) for n in names.inputs]
         outputs = [self._field(n, queries, query_offsets) for n in names.outputs]
         masks = [self._field(n, points, offsets) for n in self._mask]
-        times, step = self._times(states, inputs)
+        times, orders, step = self._times(states, inputs)
         parameters = [self._parameters(n) for n in names.parameters]
         if needs_outputs and not self.roles.known:
             self._doubt_samples(points[0].shape[1])
@@ -120,69 +132,140 @@ class _Reading:
         # arrays that samples share stay one array
         shared: dict[Any, Array] = {}
 
-        def of(arrays: list[list[Array]], k: int, m: int) -> Array:
-            parts = [a[k % len(a)] for a in arrays]
-            key = (m, *map(id, parts))
-            if key not in shared:
-                shared[key] = _side_by_side(parts) if parts else np.zeros((m, 0), np.float32)
-            return shared[key]
+        def of(arrays: Sequence[Arrays], k: int, m: int, order: Array | None = None) -> Array:
+            own = [k % len(a) for a in arrays]
+            key = id(arrays), m, *own
+            if key in shared:
+                return shared[key]
+            parts = [a[j] for a, j in zip(arrays, own, strict=True)]
+            made = self._joined(parts, order) if parts else np.zeros((m, 0), np.float32)
+            if not self.large or all(len(a) == 1 for a in arrays):
+                shared[key] = made
+            return made
 
-        samples = []
-        for k in range(n):
-            x, q = points[k % len(points)], queries[k % len(queries)]
+        none = np.zeros(0, np.float32)
+
+        def make(k: int) -> Sample:
+            x = _positions(points[k % len(points)])
+            q = x if queries is points else _positions(queries[k % len(queries)])
+            order = orders[k % len(orders)] if orders else None
             source = str(self.contents.path) + (f", sample {k}" if n > 1 else "")
-            samples.append(
-                Sample(
-                    x,
-                    of(inputs, k, len(x)),
-                    q,
-                    of(outputs, k, len(q)) if outputs else None,
-                    np.concatenate([np.zeros(0, np.float32), *(a[k % len(a)] for a in parameters)]),
-                    of(states, k, len(x)) if states else None,
-                    self.contents.cells if len(queries) == 1 else {},
-                    source,
-                    times[k % len(times)] if times else None,
-                )
+            return Sample(
+                x,
+                of(inputs, k, len(x), order),
+                q,
+                of(outputs, k, len(q)) if outputs else None,
+                np.concatenate(
+                    [none, *(np.asarray(a[k % len(a)], np.float32) for a in parameters)]
+                ),
+                of(states, k, len(x), order) if states else None,
+                self.contents.cells if len(queries) == 1 else {},
+                source,
+                times[k % len(times)] if times else None,
+                self.contents.centers if queries is points else None,
             )
+
         left_out = dict(self.contents.unused) | dict(names.left_out)
+        samples = self._samples(n, make, points, queries, states, inputs)
         if self.roles.mask is not None:
-            before = [len(s.points) for s in samples]
-            samples = Masking(self.contents).kept(
-                [(s, masks[0][k % len(masks[0])] if masks else None) for k, s in enumerate(samples)]
-            )
-            most = max(b - len(s.points) for b, s in zip(before, samples, strict=True))
+            before = Facts.of(samples) if isinstance(samples, list) else samples.facts
+            samples = self._masked(samples, masks)
+            most = int((before.points - PointData(samples, layout).facts.points).max())
             if most:
                 left_out["points without data"] = f"--mask leaves out up to {most} of a sample"
         return PointData(samples, layout, left_out, self.axes)
 
+    def _samples(
+        self,
+        n: int,
+        make: Callable[[int], Sample],
+        points: Sequence[Array],
+        queries: Sequence[Array],
+        states: Sequence[Arrays],
+        inputs: Sequence[Arrays],
+    ) -> list[Sample] | Made:
+        """Samples, or what makes them when they are asked for."""
+        if not self.large:
+            return [make(k) for k in range(n)]
+        numbers, several = np.arange(n), max(len(points), len(queries)) > 1
+        in_time = max((len(a[0]) for a in inputs if a[0].ndim == 3), default=0)
+        return Made(
+            make,
+            Facts(
+                numbers if several else 0 * numbers,
+                _lengths(points)[numbers % len(points)],
+                _lengths(queries)[numbers % len(queries)],
+                np.full(n, len(states[0][0]) if states else 0),
+                np.full(n, in_time),
+            ),
+        )
+
+    def _masked(self, samples: list[Sample] | Made, masks: Sequence[Arrays]) -> list[Sample] | Made:
+        """Samples without the points that have no data."""
+
+        def mask(k: int) -> Array | None:
+            return masks[0][k % len(masks[0])] if masks else None
+
+        if isinstance(samples, list):
+            return Masking(self.contents).kept([(s, mask(k)) for k, s in enumerate(samples)])
+
+        def kept(k: int) -> Sample:
+            return Masking(self.contents).kept([(samples[k], mask(k))])[0]
+
+        known: dict[bytes, int] = {}
+        facts = Facts(*map(np.copy, samples.facts))
+        shared = not facts.geometry.any()
+        for k in range(len(samples)):
+            sample = kept(k)
+            facts.points[k], facts.queries[k] = len(sample.points), len(sample.queries)
+            if shared:  # then those with the same points have the same cells
+                place = hashlib.sha256(sample.points.data).digest()
+                facts.geometry[k] = known.setdefault(place, len(known))
+        return Made(kept, facts)
+
+    def _joined(self, parts: Sequence[Array], order: Array | None) -> Array:
+        """Columns of several fields side by side, in float32."""
+        times = max((len(p) for p in parts if p.ndim == 3), default=None)
+        if times is None:
+            made = np.concatenate([np.asarray(p, np.float32) for p in parts], axis=-1)
+            used(made.nbytes if self.large else 0)
+            return made
+        if self.large:
+            return cast(Array, Columns(parts, np.arange(times) if order is None else order))
+        made = _side_by_side(parts)
+        return made if order is None else made[order]
+
     # ---- arrays by role: a list with one array a sample, or with one for all ----
 
-    def _points(self, name: str, offsets: Array | None) -> list[Array]:
-        array = self._array(name).astype(np.float64)
+    def _points(self, name: str, offsets: Array | None) -> Sequence[Array]:
+        array = self._array(name)
         missing = (self.roles.dimension or 0) - array.shape[-1]
         if array.ndim == 2 and 0 < missing <= self.contents.flat:
             array = np.pad(array, ((0, 0), (0, missing)))
         if offsets is not None:
             array = array[:, None] if array.ndim == 1 else array
             self._check_length(name, array, offsets)
-            parts = np.split(array, offsets[1:-1]) if array.ndim == 2 else []
+            parts: Any = _Pieces(array, offsets) if array.ndim == 2 else []
             self.axes[name] = ("points of all samples", "coordinates")
         elif array.ndim == 3:
             self._count(name, len(array))
             self.axes[name] = ("samples", "points", "coordinates")
-            parts = list(array)
+            parts = array
         else:
             self.axes[name] = ("points", "coordinates")
             if array.ndim == 2 and is_row(array.shape):
                 array = array[0]
             parts = [array[:, None] if array.ndim == 1 else array]
-        if not parts or parts[0].ndim != 2 or not 1 <= parts[0].shape[1] <= 3:
+        if not len(parts) or parts[0].ndim != 2 or not 1 <= parts[0].shape[1] <= 3:
             raise self._error(name, no_points(array))
-        if min(map(len, parts)) == 0:
+        if _lengths(parts).min() == 0:
             raise self._error(name, "has samples without points")
-        return [np.ascontiguousarray(part) for part in parts]
+        # of large data, those of single samples are converted when these are made
+        if self.large and len(parts) > 1:
+            return cast(Sequence[Array], parts)
+        return [_positions(part) for part in parts]
 
-    def _field(self, name: str, points: list[Array], offsets: Array | None) -> list[Array]:
+    def _field(self, name: str, points: Sequence[Array], offsets: Array | None) -> Arrays:
         array = self._array(name)
         if offsets is not None:
             array = array[:, None] if array.ndim == 1 else array
@@ -190,7 +273,7 @@ class _Reading:
             if array.ndim != 2:
                 raise self._error(name, f"has shape {array.shape}, needs (n, channels)")
             self.axes[name] = ("points of all samples", "channels")
-            return np.split(array, offsets[1:-1])
+            return _Pieces(array, offsets)
         n = len(points[0])
         by_sample, here = None, array.shape
         if array.ndim == 3 and here[1] == n:
@@ -222,11 +305,11 @@ class _Reading:
                 f"{self.names.points}' has {n} points",
             )
         self._count(name, len(by_sample))
-        return list(by_sample)
+        return by_sample
 
     def _states(
-        self, name: str, points: list[Array], offsets: Array | None, needs_steps: bool
-    ) -> list[Array]:
+        self, name: str, points: Sequence[Array], offsets: Array | None, needs_steps: bool
+    ) -> Arrays:
         if offsets is not None:
             raise self._error(name, "changes in time: store each trajectory as a file of its own")
         array, n = self._array(name), len(points[0])
@@ -236,19 +319,20 @@ class _Reading:
         if array.ndim == 3 and here[1] == n and here[2] > _CHANNELS:
             self._doubt(name, f"{here[2]} channels at {here[0]} times, or samples and times?")
         if array.ndim == 1 and here[0] == n:
-            axes, parts = "points", [array[None, :, None]]
+            parts: Arrays = [array[None, :, None]]
+            axes = "points"
         elif array.ndim == 2 and here[1] == n:
             axes, parts = "times points", [array[..., None]]
         elif array.ndim == 2 and here[0] == n and not needs_steps:
             axes, parts = "points channels", [array[None]]
         elif array.ndim == 3 and here[2] == n:
             self._count(name, len(array))
-            axes, parts = "samples times points", list(array[..., None])
+            axes, parts = "samples times points", array[..., None]
         elif array.ndim == 3 and here[1] == n:
             axes, parts = "times points channels", [array]
         elif array.ndim == 4 and here[2] == n:
             self._count(name, len(array))
-            axes, parts = "samples times points channels", list(array)
+            axes, parts = "samples times points channels", array
         else:
             raise self._error(
                 name,
@@ -264,7 +348,7 @@ class _Reading:
         self.n_times = len(parts[0])
         return parts
 
-    def _driving(self, name: str, points: list[Array], needs_steps: bool) -> list[Array]:
+    def _driving(self, name: str, points: Sequence[Array], needs_steps: bool) -> Arrays:
         """Inputs of trajectories, which may change in time: (n, channels), or with times before."""
         array, n, n_times = self._array(name), len(points[0]), self.n_times
         here, samples = array.shape, self.n_samples or 1
@@ -273,15 +357,16 @@ class _Reading:
         def are_times(k: int) -> bool:
             return k == n_times or (not needs_steps and k > n_times)
 
-        alone, found, axes = samples == 1, [], ""
+        alone, axes = samples == 1, ""
+        found: list[Arrays] = []
         if array.ndim in (3, 4) and here[:1] == (samples,) and here[2] == n and are_times(here[1]):
             axes = "samples times points channels"
-            found.append(list(array if array.ndim == 4 else array[..., None]))
+            found.append(array if array.ndim == 4 else array[..., None])
         if array.ndim in (2, 3) and here[1] == n:
             rows = array if array.ndim == 3 else array[..., None]
             if here[0] == self.n_samples or here[0] == 1:
                 axes = "samples points channels"
-                found.append(list(rows))
+                found.append(rows)
             elif alone and are_times(here[0]):
                 axes = "times points channels"
                 found.append([rows])
@@ -309,12 +394,12 @@ class _Reading:
         return found[0]
 
     def _times(
-        self, states: list[list[Array]], inputs: list[list[Array]]
-    ) -> tuple[list[Array], float | None]:
-        """Times of trajectories, and their step; sorts states and inputs in time."""
+        self, states: Sequence[Arrays], inputs: Sequence[Arrays]
+    ) -> tuple[list[Array], list[Array | None], float | None]:
+        """Times of trajectories, numbers of the times if these are to be sorted, and the step."""
         name = self.names.time
         if name is None:
-            return [], None
+            return [], [], None
         given = np.asarray(self.contents.arrays[name], np.float64)
         lengths = {len(a[0]) for a in inputs if a[0].ndim == 3} | {self.n_times}
         rows = given.reshape(1, -1) if given.size in lengths else given
@@ -326,19 +411,19 @@ class _Reading:
         if bad := not_finite(given):
             raise self._error(name, f"is not finite at index {bad}")
         self.axes[name] = ("samples", "times")[2 - given.ndim :] if given.ndim < 3 else ()
-        times, step = [], None
-        for k, row in enumerate(rows):
+        times: list[Array] = []
+        orders: list[Array | None] = []
+        step = None
+        for row in rows:
             order = np.argsort(row, kind="stable")
             times.append(row[order])
-            if (order != np.arange(len(order))).any():
-                for arrays in (*states, *(a for a in inputs if a[0].ndim == 3)):
-                    mine = range(len(arrays)) if len(rows) == 1 else [k]
-                    if len(arrays) < len(rows) or len(arrays[0]) != len(order):
-                        raise self._error(name, "does not ascend")
-                    for m in mine:
-                        arrays[m] = arrays[m][order]
+            sorts = bool((order != np.arange(len(order))).any())
+            for arrays in (*states, *(a for a in inputs if a[0].ndim == 3)):
+                if sorts and (len(arrays) < len(rows) or len(arrays[0]) != len(order)):
+                    raise self._error(name, "does not ascend")
+            orders.append(order if sorts else None)
             step = self._step(name, times[-1], step)
-        return times, step
+        return times, orders, step
 
     def _step(self, name: str, times: Array, before: float | None) -> float | None:
         """Length of the steps, which must be the same for all trajectories."""
@@ -439,16 +524,18 @@ class _Reading:
             self._doubt(rows[0], f"{n} samples, or {n} components of a vector?")
 
     def _array(self, name: str) -> Array:
+        """Numbers of an array; of large data they are checked, but converted later."""
         array = self.contents.arrays[name]
-        with np.errstate(over="ignore"):
-            numbers = array.astype(np.float32)
         if not array.size:
             raise self._error(name, "is empty")
         masked = self.roles.mask is not None and name not in self._of_points
-        if not masked and (at := not_finite(numbers)):
+        if not masked and (at := first_not_finite(array)):
             where = "; points without data are left out with --mask nan" if at else ""
             raise self._error(name, f"is not finite (as float32) at index {at}{where}")
-        return array.astype(np.float64) if name in self._of_points else numbers
+        if self.large and array.nbytes > _SMALL:
+            return array
+        with np.errstate(over="ignore"):
+            return array.astype(np.float64 if name in self._of_points else np.float32)
 
     @property
     def _mask(self) -> tuple[str, ...]:
@@ -476,6 +563,35 @@ class _Reading:
 
     def _error(self, name: str, text: str) -> DataError:
         return DataError(f"{self.contents.path}: array '{name}' {text}")
+
+
+class _Pieces(Sequence[Array]):
+    """Rows of an array by sample."""
+
+    def __init__(self, array: Array, offsets: Array) -> None:
+        self._array, self.offsets = array, offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, k: Any) -> Any:
+        if not 0 <= k < len(self):
+            raise IndexError(k)
+        return self._array[self.offsets[k] : self.offsets[k + 1]]
+
+
+def _lengths(parts: Sequence[Array]) -> Array:
+    """Numbers of points of all samples."""
+    if isinstance(parts, np.ndarray):
+        return np.full(len(parts), parts.shape[1])
+    if isinstance(parts, _Pieces):
+        return np.diff(parts.offsets)
+    return np.array([len(part) for part in parts])
+
+
+def _positions(part: Array) -> Array:
+    """Positions in float64, the array itself if it has them."""
+    return np.ascontiguousarray(part, np.float64)
 
 
 def _side_by_side(parts: Sequence[Array]) -> Array:

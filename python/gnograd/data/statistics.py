@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd.data.samples import Field, PointData
+from gnograd.data.samples import Field, PointData, Sample
+from gnograd.data.stored import LARGE, Columns
 
 __all__ = ["ROUNDING", "Statistics", "statistics", "still"]
 
@@ -35,42 +36,76 @@ class Statistics(NamedTuple):
 
 
 def statistics(data: PointData) -> dict[str, Statistics]:
-    """Statistics of ``"input"``, ``"parameter"`` and ``"output"``.
+    """Statistics of ``"input"``, ``"parameter"`` and ``"output"``, computed once.
 
     In time stepping the state is an input, too, in the last columns, and outputs are its changes.
     """
-    layout, samples = data.layout, data.samples
-    states = [s.states for s in samples if s.states is not None]
-    # inputs for all times count once a time
-    times = [1 if s.states is None or s.inputs.ndim == 3 else len(s.states) for s in samples]
-    inputs = _measured([s.inputs for s in samples], layout.inputs, times)
+    if "statistics" not in data.found:
+        data.found["statistics"] = _measured(data)
+    found: dict[str, Statistics] = data.found["statistics"]
+    return found
+
+
+def _measured(data: PointData) -> dict[str, Statistics]:
+    layout = data.layout
+    fields = {"input": layout.inputs, "output": layout.outputs, "parameter": layout.parameters}
+    fields |= {"state": layout.outputs} if layout.in_time else {}
+    widths = {kind: sum(f.width for f in of_kind) for kind, of_kind in fields.items()}
+    mean = {kind: np.zeros(width) for kind, width in widths.items()}
+    square = {kind: np.zeros(width) for kind, width in widths.items()}
+    n = dict.fromkeys(fields, 0)
+    for sample in data.samples:
+        for kind, rows, times in _rows(sample, widths):
+            mean[kind] += times * rows.sum(axis=0, dtype=np.float64)
+            n[kind] += times * len(rows)
+    for kind in fields:
+        mean[kind] /= max(1, n[kind])
+    for sample in data.samples:
+        for kind, rows, times in _rows(sample, widths):
+            square[kind] += times * np.square(rows - mean[kind], dtype=np.float64).sum(axis=0)
+    found = {}
+    for kind, of_kind in fields.items():
+        variance = square[kind] / max(1, n[kind])
+        scale = _by_field(np.sqrt(mean[kind] ** 2 + variance), of_kind)
+        found[kind] = Statistics(mean[kind], np.sqrt(variance), scale)
     if layout.in_time:
-        changes = _measured([np.diff(u, axis=0) for u in states], layout.outputs)
-        state = _measured(states, layout.outputs)
-        inputs = Statistics(*map(np.concatenate, zip(inputs, state, strict=True)))
-        outputs = changes._replace(scale=state.scale)
+        state = found.pop("state")
+        found["output"] = found["output"]._replace(scale=state.scale)
+        both = zip(found["input"], state, strict=True)
+        found["input"] = Statistics(*map(np.concatenate, both))
+    return found
+
+
+def _rows(sample: Sample, widths: Mapping[str, int]) -> Iterator[tuple[str, Array, int]]:
+    """Rows of each kind, and how many times these count; large arrays in parts."""
+    inputs, states = sample.inputs, sample.states
+    # inputs for all times count once a time
+    times = 1 if states is None or inputs.ndim == 3 else len(states)
+    for part in _in_blocks(inputs):
+        yield "input", _as_rows(part, widths["input"]), times
+    yield "parameter", sample.parameters[None], 1
+    if states is None:
+        for part in [] if sample.outputs is None else _in_blocks(sample.outputs):
+            yield "output", part, 1
+        return
+    for part in _in_blocks(states, 1):
+        yield "output", _as_rows(np.diff(part, axis=0), widths["output"]), 1
+    for part in _in_blocks(states):
+        yield "state", _as_rows(part, widths["state"]), 1
+
+
+def _in_blocks(array: Array | Columns, overlap: int = 0) -> Iterator[Array]:
+    if isinstance(array, Columns):
+        yield from array.blocks(overlap)
+    elif array.nbytes <= LARGE or array.ndim == 3:
+        yield array
     else:
-        outputs = _measured([s.outputs for s in samples if s.outputs is not None], layout.outputs)
-    parameters = _measured([s.parameters[None] for s in samples], layout.parameters)
-    return {"input": inputs, "parameter": parameters, "output": outputs}
+        step = max(1, LARGE // (4 * array.shape[1]))
+        yield from (array[start : start + step] for start in range(0, len(array), step))
 
 
-def _measured(
-    arrays: Sequence[Array], fields: Sequence[Field], times: Sequence[int] | None = None
-) -> Statistics:
-    """Statistics of rows, each with a number of times that it counts."""
-    width = sum(f.width for f in fields)
-    rows = [array.reshape(array.size // max(width, 1), width) for array in arrays]
-    counts = [1] * len(rows) if times is None else times
-    n = max(1, sum(k * len(r) for k, r in zip(counts, rows, strict=True)))
-    mean, square = np.zeros(width), np.zeros(width)
-    for k, r in zip(counts, rows, strict=True):
-        mean += k * r.sum(axis=0, dtype=np.float64)
-    mean /= n
-    for k, r in zip(counts, rows, strict=True):
-        square += k * np.square(r - mean, dtype=np.float64).sum(axis=0)
-    square /= n
-    return Statistics(mean, np.sqrt(square), _by_field(np.sqrt(mean**2 + square), fields))
+def _as_rows(array: Array, width: int) -> Array:
+    return array.reshape(array.size // max(width, 1), width)
 
 
 def _by_field(values: Array, fields: Sequence[Field]) -> Array:

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd.data.contents import DataError
+from gnograd.data.contents import Centers, DataError
 from gnograd.data.readers.library import library
 from gnograd.data.roles import OFFSETS, TIMES
+from gnograd.data.samples import Sample
 from gnograd.weights import replaced, save_weights
 
 __all__ = ["WRITERS", "Prediction", "check_names", "write"]
@@ -36,6 +37,36 @@ class Prediction:
     in_time: bool = False
     times: Array | None = None
     """Times of trajectories, (n_times,), if known."""
+    centers: Centers | None = None
+    """Mesh whose cells the points are centers of, if they are; meshes are written with it."""
+
+    @classmethod
+    def of(
+        cls,
+        sample: Sample,
+        fields: Mapping[str, Array],
+        in_time: bool = False,
+        times: Array | None = None,
+    ) -> Prediction:
+        """Fields at the queries of a sample, and NaN at those that a mask has left out.
+
+        Parameters
+        ----------
+        sample : Sample
+        fields : mapping of str to ndarray, (m, channels) or (n_times, m, channels)
+        in_time : bool
+        times : ndarray, (n_times,), optional
+        """
+        points, cells = sample.queries, sample.cells
+        if sample.unmasked is not None:
+            points, keep, cells = sample.unmasked
+            whole = {}
+            for name, field in fields.items():
+                shape = (*field.shape[:-2], len(points), field.shape[-1])
+                whole[name] = np.full(shape, np.nan, field.dtype)
+                whole[name][..., keep, :] = field
+            fields = whole
+        return cls(points, fields, cells, in_time, times, sample.centers)
 
 
 def write(path: str | os.PathLike[str], predictions: Sequence[Prediction]) -> list[Path]:
@@ -178,13 +209,18 @@ def _vtu(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
 
 def _write_mesh(path: Path, prediction: Prediction, fields: Mapping[str, Array]) -> None:
     meshio = library("meshio", path)
-    n, d = prediction.points.shape
+    at, mesh_cells, centers = prediction.points, prediction.cells, prediction.centers
+    if centers is not None and any(name.startswith("polyhedron") for name in centers.cells):
+        centers = None
+    if centers is not None:
+        at, mesh_cells = centers.points, centers.cells
+    n, d = at.shape
     points = np.zeros((n, 3))
-    points[:, :d] = prediction.points
+    points[:, :d] = at
     # without a mesh, one cell for every point: ParaView does not show points without cells
     cells = [
         ("polygon" if name.startswith("polygon") else name, members)
-        for name, members in prediction.cells.items()
+        for name, members in mesh_cells.items()
         if not name.startswith("polyhedron")  # their faces are not known
     ]
     cells = cells or [("vertex", np.arange(n)[:, None])]
@@ -194,7 +230,16 @@ def _write_mesh(path: Path, prediction: Prediction, fields: Mapping[str, Array])
         else np.pad(f, ((0, 0), (0, 1))) if f.shape[1] == 2 == d else f
         for name, f in fields.items()
     }  # fmt: skip
-    mesh = meshio.Mesh(points, cells, point_data=shown)
+    if centers is None:
+        mesh = meshio.Mesh(points, cells, point_data=shown)
+    else:
+        sizes = [len(members) for _, members in cells]
+        on_cells = {}
+        for name, f in shown.items():
+            every = np.full((sum(sizes), *f.shape[1:]), np.nan, f.dtype)
+            every[centers.rows] = f
+            on_cells[name] = np.split(every, np.cumsum(sizes)[:-1])
+        mesh = meshio.Mesh(points, cells, cell_data=on_cells)
     with replaced(path) as stream:
         meshio.vtu.write(os.dup(stream.fileno()), mesh)  # it opens descriptors, too
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,13 +129,14 @@ class PointModel(nn.Module):
         ValueError
             Unknown name or size.
         """
-        clouds = list({id(x): x for s in data.samples for x in (s.points, s.queries)}.values())
-        lower = np.min([x.min(axis=0) for x in clouds], axis=0)
-        upper = np.max([x.max(axis=0) for x in clouds], axis=0)
+        corners = [
+            (x.min(axis=0), x.max(axis=0)) for s in data.geometries() for x in (s.points, s.queries)
+        ]
+        lower, upper = np.min(corners, axis=(0, 1)), np.max(corners, axis=(0, 1))
         scale = float((upper - lower).max() / 2) or 1.0
         centre, period = ((lower + upper) / 2).astype(np.float32).astype(float), data.layout.period
         scaled = None if period is None else [length / scale for length in period]
-        seen = list({id(s.points): s.points for s in data.samples}.values())[:CLOUDS]
+        seen = list(itertools.islice(data.clouds(), CLOUDS))
         options = options_of(
             name,
             size,
@@ -142,7 +144,7 @@ class PointModel(nn.Module):
             ((lower - centre) / scale, (upper - centre) / scale),
             scaled,
             None if radius is None else radius / scale,
-            data.meshed,
+            name == "mgn" and data.meshed,
         )
         model = cls(Description(name, {**options, "period": scaled}, data.layout))
         model.centre.copy_(torch.from_numpy(centre))
@@ -259,7 +261,8 @@ class PointModel(nn.Module):
             There is no initial state, or inputs are not known for so many steps.
         """
         tensor = self.tensor
-        points, inputs = self.positions(sample.points), tensor(sample.inputs)
+        points, in_time = self.positions(sample.points), sample.inputs.ndim == 3
+        inputs = torch.empty(0) if in_time else tensor(sample.inputs)
         parameters = tensor(sample.parameters)
         queries = None if sample.queries is sample.points else self.positions(sample.queries)
         if graphs is None:
@@ -272,13 +275,15 @@ class PointModel(nn.Module):
         state = tensor(sample.states[0])
         states = [state]
         steps = sample.n_times - 1 if steps is None else steps
-        if inputs.ndim == 3 and steps > len(inputs):
+        if in_time and steps > len(sample.inputs):
             raise ValueError(
-                f"PointModel: inputs change in time and are there for {len(inputs)} steps, needs "
-                f"{steps}"
+                f"PointModel: inputs change in time and are there for {len(sample.inputs)} steps, "
+                f"needs {steps}"
             )
         for k in range(steps):
-            known = torch.cat([inputs[k] if inputs.ndim == 3 else inputs, state], dim=1)
+            if in_time:
+                inputs = tensor(sample.inputs[k])
+            known = torch.cat([inputs, state], dim=1)
             state = self(points, known, None, parameters, graphs)
             states.append(state)
         trajectory: Array = torch.stack(states).cpu().numpy()

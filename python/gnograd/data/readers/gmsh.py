@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gnograd.data.cells import dimension_of
 from gnograd.data.contents import DataError
 
 Array = NDArray[Any]
@@ -26,8 +27,9 @@ class Mesh(NamedTuple):
     """Coordinates (n, 3)."""
     cells: list[tuple[str, Array]]
     fields: dict[str, Array]
+    on_cells: dict[str, list[Array]]
+    """Fields on cells, an array for each type; NaN where there is no value."""
     unused: dict[str, str]
-    on_cells: list[str]
 
 
 def read(path: Path, meshio: Any) -> Mesh:
@@ -60,10 +62,11 @@ class _File:
             raise DataError("its numbers are of another byte order; write it as text")
         self._end("MeshFormat")
         self.nodes: list[tuple[Array, Array]] = []  # numbers, coordinates
-        self.elements: list[tuple[int, Array]] = []  # type, numbers of nodes
+        self.elements: list[tuple[int, Array, Array]] = []  # type, numbers, numbers of nodes
         self.repeated = False
         self.fields: dict[str, list[tuple[Array, Array]]] = {}
-        self.on_cells: list[str] = []
+        self.on_cells: dict[str, list[tuple[Array, Array]]] = {}
+        self.unused: dict[str, str] = {}
 
     def mesh(self) -> Mesh:
         """Read all sections."""
@@ -87,22 +90,68 @@ class _File:
             raise DataError("a node has two places")
         points = points[first]
         fields, unused = self._fields(numbers)
+        unused |= self.unused
         if new:
             unused["gmsh:dim_tags"] = "it is what gmsh numbers points by, no field"
-        return Mesh(points, self._cells(places), fields, unused, self.on_cells)
+        cells, elements = self._cells(places)
+        on_cells, more = self._fields_on(cells, elements)
+        return Mesh(points, cells, fields, on_cells, unused | more)
 
-    def _cells(self, places: "_Places") -> list[tuple[str, Array]]:
-        """Cells by type, without duplicates, whatever their numbers."""
-        by_type: dict[int, list[Array]] = {}
-        for kind, members in self.elements:
-            by_type.setdefault(kind, []).append(members)
-        cells = []
+    def _cells(
+        self, places: "_Places"
+    ) -> tuple[list[tuple[str, Array]], list[tuple[Array, Array]]]:
+        """Cells by type, without duplicates; numbers of the elements, and the cell of each."""
+        by_type: dict[int, list[tuple[Array, Array]]] = {}
+        for kind, numbers, members in self.elements:
+            by_type.setdefault(kind, []).append((numbers, members))
+        cells, elements = [], []
         for kind, parts in by_type.items():
-            name, members = self.types[kind], np.concatenate(parts)
+            name = self.types[kind]
+            numbers, members = (np.concatenate(column) for column in zip(*parts, strict=True))
+            cell = np.arange(len(members))
             if self.repeated:
-                members = members[_first(members)]
+                _, first, cell = np.unique(members, axis=0, return_index=True, return_inverse=True)
+                order = np.argsort(first)
+                cell = np.argsort(order)[cell.reshape(-1)]
+                members = members[first[order]]
             cells.append((name, self.order(name, places.of(members))))
-        return cells
+            elements.append((numbers, cell))
+        return cells, elements
+
+    def _fields_on(
+        self, cells: list[tuple[str, Array]], elements: list[tuple[Array, Array]]
+    ) -> tuple[dict[str, list[Array]], dict[str, str]]:
+        """Fields on cells that have a value for all cells of the mesh's dimension."""
+        on_cells: dict[str, list[Array]] = {}
+        unused: dict[str, str] = {}
+        if not self.on_cells:
+            return on_cells, unused
+        starts = np.cumsum([0, *(len(members) for _, members in cells)])
+        numbers = np.concatenate([n for n, _ in elements])
+        place = np.concatenate([c + s for (_, c), s in zip(elements, starts, strict=False)])
+        # a number may be that of one element, or of a copy of it
+        pairs = np.unique(np.stack([numbers, place], axis=1), axis=0)
+        ambiguous = len(np.unique(pairs[:, 0])) < len(pairs)
+        top = max(dimension_of(name) for name, _ in cells)
+        for name, given in self.on_cells.items():
+            (at, values), *others = given
+            if not all(np.array_equal(at, a) and np.array_equal(values, v) for a, v in others):
+                unused[name] = "it is there several times; write each as a file, or under a name"
+                continue
+            if ambiguous:
+                unused[name] = "it is on cells, several of which have one number"
+                continue
+            every = np.full((starts[-1], values.shape[1]), np.nan)
+            every[pairs[_Places(pairs[:, 0]).of(at, f"'{name}' has a cell"), 1]] = values
+            field = every[:, 0] if every.shape[1] == 1 else every
+            blocks = np.split(field, starts[1:-1])
+            has = [np.isfinite(b).all() for (n, _), b in zip(cells, blocks, strict=True)
+                   if dimension_of(n) == top]  # fmt: skip
+            if not all(has):
+                unused[name] = "it is on cells, but does not have a value on each"
+            else:
+                on_cells[name] = blocks
+        return on_cells, unused
 
     def _fields(self, numbers: Array) -> tuple[dict[str, Array], dict[str, str]]:
         fields, unused = {}, {}
@@ -140,7 +189,7 @@ class _File:
             (n,) = map(int, read(1, "<i8"))
             width = 1 + self.sizes[self.types[kind]]
             rows = read(n * width, "<i8").astype(np.int64).reshape(n, width)
-            self.elements.append((kind, rows[:, 1:]))
+            self.elements.append((kind, rows[:, 0], rows[:, 1:]))
 
     def _nodes_2(self) -> None:
         n = int(self._line())
@@ -161,11 +210,12 @@ class _File:
                     raise ValueError("damaged")
                 rows = self._numbers(many * (1 + n_tags + size), "<i4").astype(np.int64)
                 rows = rows.reshape(many, -1)
-                self.elements.append((kind, rows[:, 1 + n_tags :]))
+                self.elements.append((kind, rows[:, 0], rows[:, 1 + n_tags :]))
                 done += many
             return
         numbers, at = self._text("Elements").astype(np.int64), 0
         rows_of: dict[int, list[Array]] = {}
+        starts: dict[int, list[int]] = {}
         for _ in range(n):
             kind, n_tags = int(numbers[at + 1]), int(numbers[at + 2])
             size = self.sizes[self.types[kind]]
@@ -173,9 +223,10 @@ class _File:
             if n_tags < 0 or end > len(numbers):
                 raise ValueError("damaged")
             rows_of.setdefault(kind, []).append(numbers[end - size : end])
+            starts.setdefault(kind, []).append(at)
             at = end
         for kind, members in rows_of.items():
-            self.elements.append((kind, np.array(members)))
+            self.elements.append((kind, numbers[starts[kind]], np.array(members)))
 
     def _field(self, section: str) -> None:
         names = [self._line().strip('"') for _ in range(self._count())]
@@ -183,8 +234,8 @@ class _File:
             self._line()
         _, width, n, *_ = [int(self._line()) for _ in range(self._count())]
         name = names[0]
-        if section != "NodeData":
-            self.on_cells.append(name)
+        if section == "ElementNodeData":
+            self.unused[name] = "it is on the nodes of each cell; write it on nodes or on cells"
             return
         if width < 1 or n < 0:
             raise ValueError("damaged")
@@ -194,7 +245,8 @@ class _File:
         else:
             table = self._text(section).reshape(n, 1 + width)
             at, values = table[:, 0].astype(np.int64), table[:, 1:]
-        self.fields.setdefault(name, []).append((at, values))
+        kept = self.fields if section == "NodeData" else self.on_cells
+        kept.setdefault(name, []).append((at, values))
 
     # ---- bytes ----
 
@@ -269,10 +321,10 @@ class _Places:
     def __init__(self, numbers: Array) -> None:
         self.numbers, self.sorter = numbers, np.argsort(numbers, kind="stable")
 
-    def of(self, wanted: Array) -> Array:
+    def of(self, wanted: Array, what: str = "a cell has a node") -> Array:
         """Positions of some of these numbers."""
         places = np.searchsorted(self.numbers, wanted, sorter=self.sorter)
         places = self.sorter[np.minimum(places, len(self.numbers) - 1)]
         if (self.numbers[places] != wanted).any():
-            raise DataError("a cell has a node that is not there")
+            raise DataError(f"{what} that is not there")
         return places

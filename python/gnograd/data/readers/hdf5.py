@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gnograd.data.contents import Contents, DataError, numeric, reason
 from gnograd.data.readers import library as memory
 from gnograd.data.readers.library import CLAIM, Budget, library
+from gnograd.data.stored import LARGE, slabs
 
 LIBRARIES = ("h5py", "hdf5plugin")
 """Modules to import; the second, if installed, registers filters on import."""
@@ -70,11 +71,10 @@ def arrays_of(
 
 
 def _read(item: Any) -> NDArray[Any]:
-    if not item.size or not item.shape or item.dtype.kind == "b":
+    if item.nbytes < LARGE or not item.shape:
         return np.asarray(item[()])
-    array = memory.allocate(item.shape, item.dtype)
-    item.read_direct(array)
-    return array
+    where = slabs(item.shape, item.dtype.itemsize, item.chunks)
+    return memory.assemble(item.shape, item.dtype, (item[part] for part in where))
 
 
 def _place(item: Any, h5py: Any) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,21 @@ SLACK = 1 << 28
 CLAIM = "it claims to be larger than the file can hold"
 
 
-allocate: Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]] = np.empty
-"""Function that allocates memory for arrays: a process that reads for another one allocates it
-where the other can map it."""
+def in_memory(
+    shape: Sequence[int], dtype: np.dtype[Any], parts: Iterable[NDArray[Any]]
+) -> NDArray[Any]:
+    """Array of its parts, which come in C order."""
+    array = np.empty(shape, dtype)
+    flat, at = array.reshape(-1), 0
+    for part in parts:
+        flat[at : at + part.size] = part.reshape(-1)
+        at += part.size
+    return array
+
+
+assemble: Callable[..., NDArray[Any]] = in_memory
+"""Function that makes an array of a shape and a dtype from its parts, which come in C order: a
+process that reads for another one writes large ones to files, which the other maps."""
 
 
 class Budget:

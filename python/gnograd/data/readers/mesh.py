@@ -37,15 +37,10 @@ _ENOUGH = 4096
 
 _WRITE_VTU = "write it as .vtu (ParaView: File, Save Data; Python: pyvista.read(..).save(..))"
 UNREAD = {
-    ".vtm": f"several meshes of VTK; {_WRITE_VTU}, each as a file",
-    ".pvti": f"a VTK image in pieces; {_WRITE_VTU}",
-    ".pvtr": f"a rectilinear grid of VTK in pieces; {_WRITE_VTU}",
-    ".pvts": f"a structured grid of VTK in pieces; {_WRITE_VTU}",
-    ".pvtp": f"a surface of VTK in pieces; {_WRITE_VTU}",
-    ".e": f"Exodus; {_WRITE_VTU}",
-    ".exo": f"Exodus; {_WRITE_VTU}",
+    **dict.fromkeys((".e", ".ex2", ".exo", ".exii", ".exodus"), f"Exodus; {_WRITE_VTU}"),
     ".case": f"EnSight; {_WRITE_VTU}",
-    ".cas": f"Fluent; {_WRITE_VTU}",
+    **dict.fromkeys((".cas", ".cas.h5", ".dat.h5", ".cas.gz"), f"Fluent; {_WRITE_VTU}"),
+    **dict.fromkeys((".plt", ".szplt"), f"Tecplot; {_WRITE_VTU}"),
     ".grib": "GRIB; write it as NetCDF",
     ".xlsx": "a spreadsheet; write it as .csv",
     ".cgns": f"CGNS; {_WRITE_VTU}",
@@ -90,9 +85,7 @@ def contents(path: Path) -> Contents:
             if kind == "xdmf" and (series := _series(meshio, whole)):
                 mesh = series
             elif kind == "gmsh":
-                points, cells, fields, unused, on_cells = gmsh.read(path, meshio)
-                unused |= dict.fromkeys(on_cells, f"it is on cells of Gmsh; {_WRITE_VTU}")
-                mesh = Mesh(points, cells, fields, {}, unused)
+                mesh = Mesh(*gmsh.read(path, meshio))
             elif kind in ("pvd", "pvtu"):
                 mesh = vtk_lists.read(path, lambda file: _by_meshio(meshio, file, "vtu"))
             else:
@@ -129,6 +122,8 @@ def contents_of(path: Path, kind: str, mesh: Mesh) -> Contents:
             unused[f"{name} (a field)"] = "its name is that of the mesh's points"
         elif name == vtk_lists.GHOSTS:
             unused[name] = "it marks what belongs to another piece, and is no field"
+        elif name.startswith(vtk_lists.NUMBERS):
+            unused[name] = "it is what VTK numbers points of another mesh by, no field"
         elif name.startswith("gmsh:"):
             unused[name] = "it is what gmsh numbers points by, no field"
         elif why := numeric(field):
@@ -145,6 +140,8 @@ def contents_of(path: Path, kind: str, mesh: Mesh) -> Contents:
     axis = int(mesh.times is not None)
     for name, parts in mesh.on_cells.items():
         every = [np.asarray(part) for part in parts]
+        if name.startswith(vtk_lists.NUMBERS):
+            continue
         if why := next((w for w in map(numeric, every) if w), None):
             unused[name] = why
             continue

@@ -8,9 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError, numeric, reason
+from gnograd.data.readers import library as memory
 from gnograd.data.readers.library import CLAIM, Budget, library
+from gnograd.data.stored import LARGE, slabs
 
 LIBRARIES = ("netCDF4",)
+
+
+def _read(variable: Any) -> NDArray[Any]:
+    size, kind = int(np.prod(variable.shape, dtype=np.int64)), variable.dtype
+    if size * kind.itemsize < LARGE:
+        found = variable[...]
+        return _filled(found) if np.ma.is_masked(found) else np.asarray(found)
+    chunks = variable.chunking()
+    where = list(slabs(variable.shape, kind.itemsize, chunks if isinstance(chunks, list) else None))
+    kind = np.result_type(variable[where[0]].dtype, np.float32)  # of all parts: some have gaps
+    parts = (_filled(np.ma.asarray(variable[part])).astype(kind) for part in where)
+    return memory.assemble(variable.shape, kind, parts)
+
+
+def _filled(found: Any) -> NDArray[Any]:
+    filled: NDArray[Any] = found.astype(np.result_type(found.dtype, np.float32)).filled(np.nan)
+    return filled
 
 
 def contents(path: Path) -> Contents:
@@ -40,10 +59,7 @@ def contents(path: Path) -> Contents:
             elif not budget.take(8 * int(np.prod(variable.shape, dtype=np.int64))):
                 unused[full] = CLAIM
             else:
-                found = variable[...]
-                if np.ma.is_masked(found):
-                    found = found.astype(np.result_type(found.dtype, np.float32)).filled(np.nan)
-                arrays[full] = np.asarray(found)
+                arrays[full] = _read(variable)
                 unit = str(getattr(variable, "units", ""))
                 notes[full] = "; ".join(filter(None, (", ".join(variable.dimensions), unit)))
         for name, inner in group.groups.items():

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from gnograd.data.contents import Contents, DataError, numeric
 from gnograd.data.readers.library import CLAIM, EXPANSION, Budget
+from gnograd.data.stored import LARGE, mapped, temporary
 
 Array = npt.NDArray[Any]
 
@@ -29,6 +30,7 @@ _OTHERS = {
     b"\x80": "is a Python pickle",
 }
 """Kinds of files by their first bytes."""
+_PART = 1 << 20
 _NEEDED = "needs an .npz file as numpy.savez writes it"
 
 
@@ -60,7 +62,7 @@ def one_array(path: Path) -> Contents:
     try:
         with open(path, "rb", opener=_open_regular) as file:
             size = os.fstat(file.fileno()).st_size
-            array = _read_array(file, size)
+            array = _mapped_array(file, 0, size) if size >= LARGE else _read_array(file, size)
     except NpzError as error:
         raise NpzError(f"{path}: cannot be read ({error})") from error
     except Exception as error:
@@ -137,21 +139,51 @@ def _checked(
         raise NpzError("damaged")
     if not budget.take(member.file_size):  # members may share their bytes
         raise NpzError(CLAIM)
-    with archive.open(member) as stream:
-        return _read_array(stream, member.file_size)
+    if member.file_size < LARGE:
+        with archive.open(member) as stream:
+            return _read_array(stream, member.file_size)
+    file: Any = archive.fp
+    with archive.open(member) as stream, temporary() as copy:
+        # reading a member to its end also compares its checksum
+        kept = member.compress_type != zipfile.ZIP_STORED
+        while part := stream.read(_PART):
+            if kept:
+                copy.write(part)
+        if kept:
+            copy.flush()
+            return _mapped_array(copy, 0, member.file_size)
+    # name and further fields, whose lengths are here, are behind a header of 30 bytes
+    file.seek(member.header_offset + 26)
+    lengths = int.from_bytes(file.read(2), "little"), int.from_bytes(file.read(2), "little")
+    return _mapped_array(file, member.header_offset + 30 + sum(lengths), member.file_size)
+
+
+def _header(stream: IO[bytes], n_bytes: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order of axes and dtype of an array in a stream of so many bytes."""
+    start = stream.tell()
+    shape, reverse, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
+    if dtype.hasobject:
+        raise NpzError("it holds Python objects, which are never loaded")
+    size = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or stream.tell() - start + size != n_bytes:
+        raise NpzError("its size is not that of its header")
+    return shape, reverse, dtype
 
 
 def _read_array(stream: IO[bytes], n_bytes: int) -> Array:
     """Array of a stream of so many bytes, in the form of NumPy."""
-    shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
-    if dtype.hasobject:
-        raise NpzError("it holds Python objects, which are never loaded")
-    size = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or stream.tell() + size != n_bytes:
-        raise NpzError("its size is not that of its header")
+    _header(stream, n_bytes)
     stream.seek(0)
     array: Array = np.lib.format.read_array(stream, allow_pickle=False)
     return array
+
+
+def _mapped_array(file: IO[bytes], at: int, n_bytes: int) -> Array:
+    """Array in a file, of which only the parts in use are in memory."""
+    file.seek(at)
+    shape, reverse, dtype = _header(file, n_bytes)
+    array = mapped(file.fileno(), file.tell(), dtype, shape[::-1] if reverse else shape)
+    return array.T if reverse else array
 
 
 def _reason(error: Exception) -> str:

@@ -10,14 +10,12 @@ Arrays come back through shared memory.
 
 import atexit
 import json
-import mmap
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ from numpy.typing import NDArray
 from gnograd.data.contents import Contents, DataError
 from gnograd.data.readers.library import size_of
 from gnograd.data.readers.worker import ENDED, FILE, seconds
+from gnograd.data.stored import mapped
 
 _START = """
 import json, sys, types
@@ -46,11 +45,6 @@ _ALONE = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
     "MALLOC_ARENA_MAX": "2"
 }
 """Environment in which libraries start without threads, for which they would reserve memory."""
-
-_MOST_MAPPED = 256
-"""Largest number of mapped arrays: each takes a file descriptor, of which there are some 1,000."""
-
-_mapped: "weakref.WeakSet[mmap.mmap]" = weakref.WeakSet()
 
 
 def contents(reader: str, what: str, path: Path) -> Contents:
@@ -124,7 +118,7 @@ def _contents(path: Path, files: list[int]) -> Contents:
     groups: dict[str, Any] = {}
     for group, name, dtype, shape, reverse, place in found["described"]:
         size = (np.dtype(dtype), shape[::-1] if reverse else shape)
-        array = _whole(next(large), *size) if place is None else _part(files[-1], place, *size)
+        array = mapped(next(large), 0, *size) if place is None else _part(files[-1], place, *size)
         groups.setdefault(group, {})[name] = array.T if reverse else array
     groups.setdefault("arrays", {})
     return Contents(path, **groups, **found["facts"])
@@ -139,15 +133,6 @@ def _part(file: int, at: int, dtype: np.dtype[Any], shape: list[int]) -> NDArray
             raise OSError("too short an answer")
         rest, at = rest[n:], at + n
     return array
-
-
-def _whole(file: int, dtype: np.dtype[Any], shape: list[int]) -> NDArray[Any]:
-    """Array in a file of its own, which is mapped, not copied."""
-    if len(_mapped) >= _MOST_MAPPED:
-        return _part(file, 0, dtype, shape)
-    memory = mmap.mmap(file, 0, access=mmap.ACCESS_COPY)
-    _mapped.add(memory)
-    return np.frombuffer(memory, dtype).reshape(shape)
 
 
 class _Server:

@@ -22,6 +22,8 @@ Array = NDArray[Any]
 FORMATS = {
     ".vti": "VTK image", ".vtr": "VTK rectilinear grid", ".vts": "VTK structured grid",
     ".vtp": "VTK surface", ".vtu": "vtu", ".vtk": "vtk", ".pvd": "pvd", ".pvtu": "pvtu",
+    ".vtm": "VTK blocks", ".pvtp": "VTK surface in pieces", ".pvti": "VTK image in pieces",
+    ".pvtr": "VTK rectilinear grid in pieces", ".pvts": "VTK structured grid in pieces",
     ".stl": "STL", ".ply": "PLY", ".foam": "OpenFOAM",
 }  # fmt: skip
 """Formats by suffix."""
@@ -45,10 +47,13 @@ def contents(path: Path) -> Contents:
 
     def one(file: Path) -> Mesh:
         with pyvista.VtkErrorCatcher(raise_errors=True):
+            if file.suffix.lower() in _STRUCTURED:
+                vtk_lists.check(file)
+                return _mesh(_pieces(pyvista, file))
             return _mesh(pyvista.read(file))
 
     try:
-        if suffix in (".pvd", ".pvtu"):
+        if suffix in vtk_lists.LISTS and suffix not in _STRUCTURED:
             mesh = vtk_lists.read(path, one)
         elif suffix == ".foam":
             mesh = _case(pyvista, path)
@@ -66,9 +71,25 @@ def contents(path: Path) -> Contents:
 def size_of(path: Path) -> int:
     """Bytes of a file, of those that it lists, and of the case that it stands for."""
     suffix = path.suffix.lower()
-    if suffix in (".pvd", ".pvtu"):
+    if suffix in vtk_lists.LISTS:
         return vtk_lists.size_of(path)
     return limits.size_of(path.resolve().parent if suffix == ".foam" else path)
+
+
+_STRUCTURED = {
+    ".pvti": "vtkXMLPImageDataReader", ".pvtr": "vtkXMLPRectilinearGridReader",
+    ".pvts": "vtkXMLPStructuredGridReader",
+}  # fmt: skip
+"""VTK's readers of grids in pieces, which join them."""
+
+
+def _pieces(pyvista: Any, path: Path) -> Any:
+    from vtkmodules import vtkIOXML
+
+    reader = getattr(vtkIOXML, _STRUCTURED[path.suffix.lower()])()
+    reader.SetFileName(str(path))
+    reader.Update()
+    return pyvista.wrap(reader.GetOutput())
 
 
 def _mesh(found: Any) -> Mesh:

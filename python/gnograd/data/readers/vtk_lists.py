@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Files of VTK that list others: times of a run (.pvd), and pieces of a mesh (.pvtu)."""
+"""Files of VTK that list others: times of a run (.pvd), pieces (.pvtu, .pvtp), blocks (.vtm)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,24 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
+from gnograd.data.cells import dimension_of
 from gnograd.data.contents import DataError
 from gnograd.data.readers import library
 
-__all__ = ["GHOSTS", "in_time", "read", "size_of"]
+__all__ = ["GHOSTS", "LISTS", "NUMBERS", "check", "in_time", "read", "size_of"]
 
 Array = NDArray[Any]
 
+LISTS = {
+    ".pvd": ("DataSet", "file"), ".vtm": ("DataSet", "file"),
+    ".pvtu": ("Piece", "Source"), ".pvtp": ("Piece", "Source"), ".pvti": ("Piece", "Source"),
+    ".pvtr": ("Piece", "Source"), ".pvts": ("Piece", "Source"),
+}  # fmt: skip
+"""Elements that list files, and their attributes with the names of these, by suffix."""
+_OF_PIECES = (".pvtu", ".pvtp", ".vtm")
+
+NUMBERS = "vtkOriginal"
+"""Start of the names of fields by which VTK numbers points and cells of another mesh."""
 GHOSTS = "vtkGhostType"
 """Field that marks points and cells that belong to another piece."""
 
@@ -28,7 +39,7 @@ def size_of(path: Path) -> int:
     size = library.size_of(path)
     try:
         for _, file in _listed(path):
-            size += size_of(file) if file.suffix.lower() == ".pvtu" else library.size_of(file)
+            size += size_of(file) if file.suffix.lower() in LISTS else library.size_of(file)
     except (DataError, ElementTree.ParseError, ValueError, RecursionError):
         pass  # said by `read`
     return size
@@ -40,7 +51,7 @@ def read(path: Path, read_one: Callable[[Path], Any]) -> Any:
     Parameters
     ----------
     path : pathlib.Path
-        File ``.pvd`` or ``.pvtu``.
+        File ``.pvd``, or one of pieces or blocks.
     read_one : callable
         Reads a file to a `Mesh` of `gnograd.data.readers.mesh`.
 
@@ -54,15 +65,21 @@ def read(path: Path, read_one: Callable[[Path], Any]) -> Any:
         raise DataError("it lists no file")
 
     def one(file: Path) -> Any:
-        return _joined(file, read_one) if file.suffix.lower() == ".pvtu" else read_one(file)
+        return _joined(file, read_one) if file.suffix.lower() in _OF_PIECES else read_one(file)
 
-    if path.suffix.lower() == ".pvtu":
+    if path.suffix.lower() in _OF_PIECES:
         return _joined(path, read_one)
     times = [time for time, _ in listed]
     if len(set(times)) < len(times):
         raise DataError("it lists several files at one time; give each as a file")
     meshes = [one(file) for _, file in listed]
     return meshes[0] if len(meshes) == 1 else in_time(times, meshes, type(meshes[0]))
+
+
+def check(path: Path) -> None:
+    """Raise DataError for a list of what is not there, or in another folder, or of lists."""
+    if not list(_listed(path)):
+        raise DataError("it lists no file")
 
 
 def in_time(times: Sequence[float], meshes: Sequence[Any], kind: type[Any]) -> Any:
@@ -116,12 +133,20 @@ def _joined(path: Path, read_one: Callable[[Path], Any]) -> Any:
     meshes = [mesh for mesh in meshes if len(mesh.points)]
     if not meshes:
         raise DataError("it has no points")
+    # blocks of a lower dimension are surfaces of the others
+    dimensions = [max((dimension_of(name) for name, _ in m.cells), default=0) for m in meshes]
+    top = max(dimensions)
+    left = len(meshes) - dimensions.count(top)
+    meshes = [mesh for mesh, d in zip(meshes, dimensions, strict=True) if d == top]
     first = meshes[0]
-    names = [n for n in first.fields if n != GHOSTS]
+    names = [n for n in first.fields if n != GHOSTS and not n.startswith(NUMBERS)]
     unused = dict(first.unused)
+    if left:
+        unused[f"blocks of a lower dimension ({left})"] = f"the others have cells in {top}-D"
     for mesh in meshes:
         for name in [*mesh.fields, *mesh.on_cells]:
-            if name != GHOSTS and not all(name in m.fields or name in m.on_cells for m in meshes):
+            numbers = name.startswith((GHOSTS, NUMBERS))
+            if not numbers and not all(name in m.fields or name in m.on_cells for m in meshes):
                 unused[name] = "it is not in every piece"
     names = [n for n in names if n not in unused]
     points = np.concatenate([m.points for m in meshes])
@@ -144,7 +169,7 @@ def _joined(path: Path, read_one: Callable[[Path], Any]) -> Any:
     on_cells = {
         n: [part for m in meshes for part in m.on_cells[n]]
         for n in first.on_cells
-        if n not in unused and n != GHOSTS
+        if n not in unused and not n.startswith((GHOSTS, NUMBERS))
     }
     keep = keep[order]
     kept = {n: np.asarray(f)[keep] for n, f in fields.items()}
@@ -189,8 +214,7 @@ def _listed(path: Path) -> Iterator[tuple[float, Path]]:
     """Times and files of a list; only files of its folder are allowed."""
     folder = path.resolve().parent
     root = ElementTree.parse(path).getroot()
-    known = {".pvd": ("DataSet", "file"), ".pvtu": ("Piece", "Source")}
-    tag, attribute = known[path.suffix.lower()]
+    tag, attribute = LISTS[path.suffix.lower()]
     for k, item in enumerate(root.iter(tag)):
         name = item.get(attribute, "")
         file = folder / name
@@ -200,6 +224,7 @@ def _listed(path: Path) -> Iterator[tuple[float, Path]]:
             raise DataError(f"'{name}' is not in its folder; only files there are read")
         if not file.is_file() or file.resolve() == path.resolve():
             raise DataError(f"'{name}' is not there")
-        if file.suffix.lower() == ".pvd":
+        inner = file.suffix.lower()
+        if inner in LISTS and (path.suffix.lower() != ".pvd" or inner == ".pvd"):
             raise DataError(f"'{name}' is a list, too")
         yield float(item.get("timestep", k)), file

@@ -12,13 +12,12 @@ import gc
 import importlib
 import json
 import math
-import mmap
 import os
 import resource
 import select
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +27,7 @@ from numpy.typing import NDArray
 from gnograd.data.contents import Contents, DataError, reason
 from gnograd.data.readers import library
 from gnograd.data.readers.library import CLAIM, SLACK, Budget, size_of
-
-LARGE = 1 << 26
-"""Size in bytes from which on an array is passed in memory of its own, mapped, not copied."""
+from gnograd.data.stored import LARGE, mapped, temporary
 
 SECONDS, BYTES_A_SECOND = 20, 200_000
 """Processor time that any file may take, and the speed at which the slowest format is read."""
@@ -119,7 +116,7 @@ def _answer(answers: socket.socket, request: dict[str, Any]) -> None:
     try:
         size = _size(request)
         _limit(size)
-        library.allocate = _allocate
+        library.assemble = _assemble
         found = importlib.import_module(request["reader"]).contents(path)
         every = [*found.arrays.values(), *found.cells.values(), *found.on_cells.values()]
         if not Budget(size).take(sum(array.nbytes for array in every)):
@@ -167,7 +164,7 @@ def _hand_over(answers: socket.socket, found: Contents) -> None:
             if array.nbytes >= LARGE:
                 own = _shared.get(array.__array_interface__["data"][0])
                 if own is None:
-                    own = _memory()
+                    own = _file()
                     _write(own, array.T if reverse else array, 0)
                 _send(answers, own)
                 os.close(own)
@@ -180,17 +177,25 @@ def _hand_over(answers: socket.socket, found: Contents) -> None:
 
 
 _shared: dict[int, int] = {}
-"""Files that are the memory of arrays, by the addresses of these."""
+"""Files that have the numbers of arrays, by the addresses of these."""
 
 
-def _allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Memory of an array; a file for large ones, whose descriptor is passed."""
+def _assemble(
+    shape: Sequence[int], dtype: np.dtype[Any], parts: Iterable[NDArray[Any]]
+) -> NDArray[Any]:
+    """Array in a temporary file, whose descriptor is passed."""
     size = math.prod(shape) * dtype.itemsize
     if size < LARGE:
-        return np.empty(shape, dtype)
-    own = _memory()
-    os.ftruncate(own, size)
-    array = np.frombuffer(mmap.mmap(own, size), dtype).reshape(shape)
+        return library.in_memory(shape, dtype, parts)
+    own, at = _file(), 0
+    for part in parts:
+        at += _write(own, part.astype(dtype, copy=False), at)
+    with contextlib.suppress(OSError, ValueError):  # mapping it takes no memory
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        if soft != resource.RLIM_INFINITY:
+            most = soft + size if hard == resource.RLIM_INFINITY else min(soft + size, hard)
+            resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    array = mapped(own, 0, dtype, shape)
     _shared[array.__array_interface__["data"][0]] = own
     return array
 
@@ -211,9 +216,12 @@ def _memory() -> int:
     """Open a file without a name; on Linux, in memory."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("gnograd")
-    import tempfile
+    return _file()
 
-    with tempfile.TemporaryFile() as file:
+
+def _file() -> int:
+    """Open a temporary file on disk, for what may not fit in memory."""
+    with temporary() as file:
         return os.dup(file.fileno())
 
 

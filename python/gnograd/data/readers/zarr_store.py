@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError, numeric, reason
+from gnograd.data.readers import library as memory
 from gnograd.data.readers.library import CLAIM, Budget, library, size_of
+from gnograd.data.stored import LARGE, slabs
 
 LIBRARIES = ("zarr",)
 
@@ -52,12 +54,19 @@ def contents(path: Path) -> Contents:
             if why or not budget.take(array.nbytes):
                 unused[name] = why or CLAIM.replace("file", "store")
             else:
-                arrays[name] = np.asarray(array[...])
+                arrays[name] = _read(array)
     except DataError as error:
         raise DataError(f"{path}: cannot be read as zarr ({error})") from error
     except Exception as error:
         raise DataError(f"{path}: cannot be read as zarr ({reason(error)})") from error
     return Contents(path, "zarr", arrays, unused)
+
+
+def _read(array: Any) -> NDArray[Any]:
+    if array.nbytes < LARGE or not array.shape:
+        return np.asarray(array[...])
+    where = slabs(array.shape, array.dtype.itemsize, array.chunks)
+    return memory.assemble(array.shape, array.dtype, (np.asarray(array[part]) for part in where))
 
 
 def _only_files(path: Path) -> None:
