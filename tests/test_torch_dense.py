@@ -32,18 +32,32 @@ def seed():
         ((1, 1, 1, 2), (1, 1, 1, 2), (1, 1, 1, 2), False),
         ((4, 7, 3), (4, 9, 3), (4, 9, 3), False),
         ((2, 3, 2, 7, 3), (2, 3, 2, 9, 3), (2, 3, 2, 9, 3), False),
+        ((7, 3), (9, 3), (9, 5), False),
+        ((7, 3), (2, 4, 9, 3), (4, 9, 5), False),
+        ((4, 7, 3), (9, 3), (1, 9, 5), False),
+        ((2, 4, 7, 3), (2, 1, 9, 3), (1, 1, 9, 5), False),
+        ((2, 4, 7, 3), (2, 1, 9, 3), (2, 4, 9, 5), False),
+        ((2, 1, 7, 3), (2, 4, 9, 3), (2, 4, 9, 5), False),
+        ((2, 6, 7, 3), (2, 2, 9, 3), (2, 3, 9, 5), True),
+        ((2, 4, 0, 3), (2, 4, 9, 3), (2, 4, 9, 5), False),
+        ((2, 4, 7, 3), (2, 4, 0, 3), (2, 4, 0, 5), False),
+        ((0, 4, 7, 3), (0, 4, 9, 3), (0, 4, 9, 5), False),
     ],
 )
 @pytest.mark.parametrize("layout", ["heads", "tokens"])
 def test_is_pytorchs(q, k, v, grouped, layout):
     arrays = [randn(*shape) for shape in (q, k, v)]
     if layout == "tokens":  # as modules have them: views of (..., T, H, D)
-        arrays = [x.transpose(-3, -2).contiguous().transpose(-3, -2) for x in arrays]
+        turned = [x.transpose(-3, -2).contiguous() if x.ndim > 2 else x for x in arrays]
+        arrays = [x.transpose(-3, -2) if x.ndim > 2 else x for x in turned]
     out = gt.scaled_dot_product_attention(*arrays, enable_gqa=grouped)
     expected = plain(*arrays, enable_gqa=grouped)
     torch.testing.assert_close(out, expected, rtol=1e-12, atol=1e-12)
-    scaled = gt.scaled_dot_product_attention(*arrays, scale=0.3, enable_gqa=grouped)
-    torch.testing.assert_close(scaled, plain(*arrays, scale=0.3, enable_gqa=grouped))
+    options = {"scale": 0.3, "enable_gqa": grouped}
+    scaled = gt.scaled_dot_product_attention(*arrays, **options)
+    torch.testing.assert_close(scaled, plain(*arrays, **options))
+    causal = gt.scaled_dot_product_attention(*arrays, is_causal=True, **options)
+    torch.testing.assert_close(causal, plain(*arrays, is_causal=True, **options))
 
 
 @pytest.mark.parametrize("layout", ["heads", "tokens"])
@@ -125,14 +139,20 @@ def test_a_physics_loss_through_attention():
     ("change", "error", "message"),
     [
         ({"dropout_p": 0.1}, NotImplementedError, "dropout_p is 0.1, needs 0"),
-        ({"is_causal": True}, NotImplementedError, "is_causal is True, needs False"),
+        (
+            {"is_causal": True, "attn_mask": torch.ones(1, 9) > 0},
+            ValueError,
+            "is_causal is True and attn_mask given",
+        ),
         ({"attn_mask": torch.ones(7, 9) > 0}, NotImplementedError, r"attn_mask has shape \(7, 9\)"),
         ({"attn_mask": torch.ones(9) > 0}, ValueError, r"attn_mask has shape \(9,\)"),
         ({"attn_mask": torch.ones(1, 8) > 0}, ValueError, r"attn_mask has shape \(1, 8\)"),
         ({"attn_mask": torch.ones(1, 9, dtype=torch.int64)}, TypeError, "attn_mask is torch.int64"),
-        ({"key": torch.ones(2, 2, 9, 3)}, ValueError, r"shapes \(2, 4, 7, 3\), \(2, 2, 9, 3\)"),
-        ({"query": torch.ones(2, 8, 7, 3)}, ValueError, "needs enable_gqa=True"),
-        ({"query": torch.ones(7, 3)}, ValueError, r"query has shape \(7, 3\)"),
+        ({"key": torch.ones(2, 4, 8, 3)}, ValueError, r"shapes \(2, 4, 7, 3\), \(2, 4, 8, 3\)"),
+        ({"key": torch.ones(2, 2, 9, 3)}, ValueError, "have 4, 2 and 4 heads, needs as many"),
+        ({"query": torch.ones(2, 8, 7, 3)}, ValueError, "or enable_gqa=True"),
+        ({"key": torch.ones(2, 3, 9, 3), "enable_gqa": True}, ValueError, "have 4, 3 and 4 heads"),
+        ({"query": torch.ones(3)}, ValueError, r"query has shape \(3,\)"),
     ],
 )
 def test_refused(change, error, message):
@@ -142,12 +162,39 @@ def test_refused(change, error, message):
         gt.scaled_dot_product_attention(**arguments)
 
 
-def test_a_mask_that_differs_by_heads_that_share_a_key_is_refused():
-    q, k = torch.ones(1, 4, 3, 2), torch.ones(1, 2, 5, 2)
-    with pytest.raises(NotImplementedError, match="attn_mask differs by heads that share a key"):
-        gt.scaled_dot_product_attention(
-            q, k, k, attn_mask=torch.ones(1, 4, 1, 5) > 0, enable_gqa=True
-        )
+def test_a_mask_that_differs_by_heads_that_share_a_key():
+    q, k, v = randn(2, 4, 7, 3), randn(2, 2, 9, 3), randn(2, 2, 9, 5)
+    mask = randn(2, 4, 1, 9)
+    out = gt.scaled_dot_product_attention(q, k, v, mask, enable_gqa=True)
+    torch.testing.assert_close(out, plain(q, k, v, mask, enable_gqa=True))
+
+
+def test_causal_attention_to_second_order():
+    arrays = [randn(1, heads, 4, 2).requires_grad_() for heads in (2, 1, 1)]
+
+    def attend(*arrays):
+        return gt.scaled_dot_product_attention(*arrays, is_causal=True, enable_gqa=True)
+
+    assert torch.autograd.gradcheck(attend, arrays)
+    assert torch.autograd.gradgradcheck(attend, arrays)
+
+
+def test_exported_for_any_batch_and_number_of_keys():
+    class Attention(torch.nn.Module):
+        def forward(self, q, k, v, mask):
+            return gt.scaled_dot_product_attention(q, k, v, mask)
+
+    def arrays(batch, n):
+        keys = randn(batch, 2, n, 3), randn(batch, 2, n, 3), torch.rand(batch, 1, 1, n) < 0.7
+        return randn(batch, 2, 5, 3), *keys
+
+    any_of = {name: torch.export.Dim(name) for name in ("batch", "n")}
+    keys = {0: any_of["batch"], 2: any_of["n"]}
+    sizes = {"q": {0: any_of["batch"]}, "k": keys, "v": keys}
+    sizes["mask"] = {0: any_of["batch"], 3: any_of["n"]}
+    exported = torch.export.export(Attention(), arrays(2, 7), dynamic_shapes=sizes).module()
+    for given in (arrays(3, 9), arrays(4, 6)):
+        torch.testing.assert_close(exported(*given), Attention()(*given))
 
 
 # ---- SliceAttention ----
