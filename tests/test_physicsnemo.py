@@ -19,7 +19,7 @@ def test_error_without_physicsnemo(monkeypatch):
         gt.patch_physicsnemo()
 
 
-@pytest.mark.parametrize("name", ["PhysicsAttentionIrregularMesh", "FLARE", "GALE"])
+@pytest.mark.parametrize("name", ["PhysicsAttentionIrregularMesh", "FLARE", "GALE", "GALE_FA"])
 def test_transformer_engine_is_refused(name):
     layer = getattr(importlib.import_module("gnograd.torch.physicsnemo"), name)
     with pytest.raises(NotImplementedError, match=f"{name}: use_te is True, needs False"):
@@ -56,6 +56,7 @@ CASES = {
     "transolver++": (transolver, {"plus": True}, gt.SliceAttention),
     "flare": (flare, {}, gt.FLARE),
     "geotransolver": (geotransolver, {}, gt.GALE),
+    "geotransolver, latents": (geotransolver, {"attention_type": "GALE_FA"}, gt.GALE_FA),
     "geotransolver, concat": (geotransolver, {"state_mixing_mode": "concat_project"}, gt.GALE),
 }
 

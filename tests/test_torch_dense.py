@@ -439,10 +439,42 @@ def test_gale_is_its_formula(mode, plus):
     torch.testing.assert_close(layer(x[1], context[1:]), several[0][1])
 
 
+def gale_of_latents(**options):
+    sizes = {"heads": 3, "dim_head": 4, "n_global_queries": 5, "context_dim": 2}
+    layer = gt.GALE_FA(6, **(sizes | options)).double()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return layer
+
+
+@pytest.mark.parametrize("mode", ["weighted", "concat_project"])
+def test_gale_through_latent_tokens_is_its_formula(mode):
+    layer = gale_of_latents(state_mixing_mode=mode)
+    x, context = randn(2, 20, 6), randn(2, 3, 7, 2)
+    points = by_heads(layer.in_project_x(x), 3)
+    keys, latents = layer.self_k(points), layer.q_global[0]
+    encoded = softmax_attention(latents, keys, layer.self_v(points), 1.0)
+    among = softmax_attention(keys, latents, encoded, 1.0)
+    k, v = layer.cross_k(context), layer.cross_v(context)
+    across = softmax_attention(layer.cross_q(points), k, v, 1.0)
+    if mode == "weighted":
+        w = torch.sigmoid(layer.state_mixing)
+        mixed = w * among + (1 - w) * across
+    else:
+        mixed = layer.concat_project(torch.cat([among, across], dim=-1))
+    expected, alone = (layer.out_linear(y.transpose(1, 2).flatten(-2)) for y in (mixed, among))
+    torch.testing.assert_close(layer(x, context), expected, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(layer(x), alone, rtol=1e-10, atol=1e-12)
+    several = layer((x, x[:, :4]), context)
+    torch.testing.assert_close(several[0], expected)
+    torch.testing.assert_close(several[1], layer(x[:, :4], context))
+
+
 def test_flare_and_gale_differentiate_twice():
     flare = gt.FLARE(6, heads=2, dim_head=2, n_global_queries=3).double()
+    latents = gale_of_latents(dim_head=2, n_global_queries=3)
     x, context = randn(5, 6).requires_grad_(), randn(1, 3, 2, 2).requires_grad_()
-    for layer, inputs in ((flare, (x,)), (gale(), (x, context))):
+    for layer, inputs in ((flare, (x,)), (gale(), (x, context)), (latents, (x, context))):
         assert torch.autograd.gradcheck(layer, inputs)
         assert torch.autograd.gradgradcheck(layer, inputs)
 
@@ -456,6 +488,12 @@ def test_flare_and_gale_refuse():
         ValueError, match=r"^GALE: context has shape \(2, 4, 7, 2\), needs \(2, 3, C, 2\)"
     ):
         gale()(randn(2, 20, 6), randn(2, 4, 7, 2))
+    with pytest.raises(ValueError, match=r"^GALE_FA: state_mixing_mode is 'sum'"):
+        gale_of_latents(state_mixing_mode="sum")
+    with pytest.raises(ValueError, match=r"^GALE_FA: context has shape \(2, 4, 7, 2\)"):
+        gale_of_latents()(randn(2, 20, 6), randn(2, 4, 7, 2))
+    with pytest.raises(ValueError, match=r"^GALE_FA: context is given, needs a layer with"):
+        gale_of_latents(context_dim=0)(randn(2, 20, 6), randn(2, 3, 7, 2))
 
 
 # ---- Transolver ----
