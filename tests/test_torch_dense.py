@@ -9,6 +9,8 @@ from reference import dense as reference
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
 
+from gnograd.torch.dropout import gumbel_noise, split_mix  # noqa: E402
+
 plain = torch.nn.functional.scaled_dot_product_attention
 
 
@@ -300,6 +302,34 @@ def test_gumbel_noise_by_its_bits():
     u = torch.tensor(draws).reshape(1, 30, heads, n)
     noise = -torch.log(-torch.log(u + 1e-8) + 1e-8)
     torch.testing.assert_close(noisy, physics_attention(layer, x, noise=noise))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gumbel_noise_in_parts(dtype, threads):
+    """A number's noise depends on the seed and its place alone."""
+    seed, n = torch.tensor([2**62 + 3]), 5000
+    threads(1)
+    noise = gumbel_noise(seed, 2**40, n, dtype)
+    u = split_mix(seed, 2**40, n).to(dtype) * 2.0**-53
+    exact = -torch.log(-torch.log((u + 1e-8).double()) + 1e-8)
+    eps = torch.finfo(dtype).eps
+    torch.testing.assert_close(noise.double(), exact, rtol=8 * eps, atol=8 * eps)
+    threads(3)
+    assert torch.equal(gumbel_noise(seed, 2**40, n, dtype), noise)
+    parts = [gumbel_noise(seed, 2**40 + a, m, dtype) for a, m in ((0, 7), (7, 0), (7, n - 7))]
+    assert torch.equal(torch.cat(parts), noise)
+
+
+def test_gumbel_noise_compiled_and_in_batches():
+    layer, x = gt.SliceAttention(8, 2, 4, 6, plus=True), torch.randn(2, 20, 8)
+    torch.manual_seed(3)
+    expected = layer(x)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    torch.manual_seed(3)
+    torch.testing.assert_close(compiled(x), expected)
+    same = torch.vmap(layer, randomness="same")(x[:1].expand(2, -1, -1))
+    torch.testing.assert_close(same[0], same[1])
+    assert layer.bfloat16()(x.bfloat16()).isfinite().all()
 
 
 def test_gumbel_noise_in_tiles(monkeypatch):
