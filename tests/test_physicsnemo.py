@@ -12,6 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
 
+from gnograd.torch.dropout import split_mix  # noqa: E402
+
 
 def test_error_without_physicsnemo(monkeypatch):
     monkeypatch.setitem(sys.modules, "physicsnemo", None)
@@ -19,7 +21,7 @@ def test_error_without_physicsnemo(monkeypatch):
         gt.patch_physicsnemo()
 
 
-@pytest.mark.parametrize("name", ["PhysicsAttentionIrregularMesh", "FLARE", "GALE"])
+@pytest.mark.parametrize("name", ["PhysicsAttentionIrregularMesh", "FLARE", "GALE", "GALE_FA"])
 def test_transformer_engine_is_refused(name):
     layer = getattr(importlib.import_module("gnograd.torch.physicsnemo"), name)
     with pytest.raises(NotImplementedError, match=f"{name}: use_te is True, needs False"):
@@ -56,13 +58,21 @@ CASES = {
     "transolver++": (transolver, {"plus": True}, gt.SliceAttention),
     "flare": (flare, {}, gt.FLARE),
     "geotransolver": (geotransolver, {}, gt.GALE),
+    "geotransolver, latents": (geotransolver, {"attention_type": "GALE_FA"}, gt.GALE_FA),
     "geotransolver, concat": (geotransolver, {"state_mixing_mode": "concat_project"}, gt.GALE),
 }
 
 
+def uniform(logits):
+    """Numbers of the documented sequence, with the seed that a layer takes."""
+    bits = split_mix(torch.randint(2**63 - 1, (1,)), 0, logits.numel())
+    return (bits.to(logits.dtype) * 2.0**-53).view_as(logits)
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_models_are_the_same(models, case):
+def test_models_are_the_same(models, case, monkeypatch):
     """Values and gradients of the same checkpoint, and gradients of gradients."""
+    monkeypatch.setattr(torch, "rand_like", uniform)  # PhysicsNeMo's noise from our numbers
     make, options, layer = CASES[case]
     torch.manual_seed(0)
     theirs = make(models, **options).double().eval()

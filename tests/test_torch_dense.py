@@ -9,6 +9,8 @@ from reference import dense as reference
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
 
+from gnograd.torch.dropout import gumbel_noise, split_mix  # noqa: E402
+
 plain = torch.nn.functional.scaled_dot_product_attention
 
 
@@ -32,18 +34,32 @@ def seed():
         ((1, 1, 1, 2), (1, 1, 1, 2), (1, 1, 1, 2), False),
         ((4, 7, 3), (4, 9, 3), (4, 9, 3), False),
         ((2, 3, 2, 7, 3), (2, 3, 2, 9, 3), (2, 3, 2, 9, 3), False),
+        ((7, 3), (9, 3), (9, 5), False),
+        ((7, 3), (2, 4, 9, 3), (4, 9, 5), False),
+        ((4, 7, 3), (9, 3), (1, 9, 5), False),
+        ((2, 4, 7, 3), (2, 1, 9, 3), (1, 1, 9, 5), False),
+        ((2, 4, 7, 3), (2, 1, 9, 3), (2, 4, 9, 5), False),
+        ((2, 1, 7, 3), (2, 4, 9, 3), (2, 4, 9, 5), False),
+        ((2, 6, 7, 3), (2, 2, 9, 3), (2, 3, 9, 5), True),
+        ((2, 4, 0, 3), (2, 4, 9, 3), (2, 4, 9, 5), False),
+        ((2, 4, 7, 3), (2, 4, 0, 3), (2, 4, 0, 5), False),
+        ((0, 4, 7, 3), (0, 4, 9, 3), (0, 4, 9, 5), False),
     ],
 )
 @pytest.mark.parametrize("layout", ["heads", "tokens"])
 def test_is_pytorchs(q, k, v, grouped, layout):
     arrays = [randn(*shape) for shape in (q, k, v)]
     if layout == "tokens":  # as modules have them: views of (..., T, H, D)
-        arrays = [x.transpose(-3, -2).contiguous().transpose(-3, -2) for x in arrays]
+        turned = [x.transpose(-3, -2).contiguous() if x.ndim > 2 else x for x in arrays]
+        arrays = [x.transpose(-3, -2) if x.ndim > 2 else x for x in turned]
     out = gt.scaled_dot_product_attention(*arrays, enable_gqa=grouped)
     expected = plain(*arrays, enable_gqa=grouped)
     torch.testing.assert_close(out, expected, rtol=1e-12, atol=1e-12)
-    scaled = gt.scaled_dot_product_attention(*arrays, scale=0.3, enable_gqa=grouped)
-    torch.testing.assert_close(scaled, plain(*arrays, scale=0.3, enable_gqa=grouped))
+    options = {"scale": 0.3, "enable_gqa": grouped}
+    scaled = gt.scaled_dot_product_attention(*arrays, **options)
+    torch.testing.assert_close(scaled, plain(*arrays, **options))
+    causal = gt.scaled_dot_product_attention(*arrays, is_causal=True, **options)
+    torch.testing.assert_close(causal, plain(*arrays, is_causal=True, **options))
 
 
 @pytest.mark.parametrize("layout", ["heads", "tokens"])
@@ -125,14 +141,20 @@ def test_a_physics_loss_through_attention():
     ("change", "error", "message"),
     [
         ({"dropout_p": 0.1}, NotImplementedError, "dropout_p is 0.1, needs 0"),
-        ({"is_causal": True}, NotImplementedError, "is_causal is True, needs False"),
+        (
+            {"is_causal": True, "attn_mask": torch.ones(1, 9) > 0},
+            ValueError,
+            "is_causal is True and attn_mask given",
+        ),
         ({"attn_mask": torch.ones(7, 9) > 0}, NotImplementedError, r"attn_mask has shape \(7, 9\)"),
         ({"attn_mask": torch.ones(9) > 0}, ValueError, r"attn_mask has shape \(9,\)"),
         ({"attn_mask": torch.ones(1, 8) > 0}, ValueError, r"attn_mask has shape \(1, 8\)"),
         ({"attn_mask": torch.ones(1, 9, dtype=torch.int64)}, TypeError, "attn_mask is torch.int64"),
-        ({"key": torch.ones(2, 2, 9, 3)}, ValueError, r"shapes \(2, 4, 7, 3\), \(2, 2, 9, 3\)"),
-        ({"query": torch.ones(2, 8, 7, 3)}, ValueError, "needs enable_gqa=True"),
-        ({"query": torch.ones(7, 3)}, ValueError, r"query has shape \(7, 3\)"),
+        ({"key": torch.ones(2, 4, 8, 3)}, ValueError, r"shapes \(2, 4, 7, 3\), \(2, 4, 8, 3\)"),
+        ({"key": torch.ones(2, 2, 9, 3)}, ValueError, "have 4, 2 and 4 heads, needs as many"),
+        ({"query": torch.ones(2, 8, 7, 3)}, ValueError, "or enable_gqa=True"),
+        ({"key": torch.ones(2, 3, 9, 3), "enable_gqa": True}, ValueError, "have 4, 3 and 4 heads"),
+        ({"query": torch.ones(3)}, ValueError, r"query has shape \(3,\)"),
     ],
 )
 def test_refused(change, error, message):
@@ -142,12 +164,39 @@ def test_refused(change, error, message):
         gt.scaled_dot_product_attention(**arguments)
 
 
-def test_a_mask_that_differs_by_heads_that_share_a_key_is_refused():
-    q, k = torch.ones(1, 4, 3, 2), torch.ones(1, 2, 5, 2)
-    with pytest.raises(NotImplementedError, match="attn_mask differs by heads that share a key"):
-        gt.scaled_dot_product_attention(
-            q, k, k, attn_mask=torch.ones(1, 4, 1, 5) > 0, enable_gqa=True
-        )
+def test_a_mask_that_differs_by_heads_that_share_a_key():
+    q, k, v = randn(2, 4, 7, 3), randn(2, 2, 9, 3), randn(2, 2, 9, 5)
+    mask = randn(2, 4, 1, 9)
+    out = gt.scaled_dot_product_attention(q, k, v, mask, enable_gqa=True)
+    torch.testing.assert_close(out, plain(q, k, v, mask, enable_gqa=True))
+
+
+def test_causal_attention_to_second_order():
+    arrays = [randn(1, heads, 4, 2).requires_grad_() for heads in (2, 1, 1)]
+
+    def attend(*arrays):
+        return gt.scaled_dot_product_attention(*arrays, is_causal=True, enable_gqa=True)
+
+    assert torch.autograd.gradcheck(attend, arrays)
+    assert torch.autograd.gradgradcheck(attend, arrays)
+
+
+def test_exported_for_any_batch_and_number_of_keys():
+    class Attention(torch.nn.Module):
+        def forward(self, q, k, v, mask):
+            return gt.scaled_dot_product_attention(q, k, v, mask)
+
+    def arrays(batch, n):
+        keys = randn(batch, 2, n, 3), randn(batch, 2, n, 3), torch.rand(batch, 1, 1, n) < 0.7
+        return randn(batch, 2, 5, 3), *keys
+
+    any_of = {name: torch.export.Dim(name) for name in ("batch", "n")}
+    keys = {0: any_of["batch"], 2: any_of["n"]}
+    sizes = {"q": {0: any_of["batch"]}, "k": keys, "v": keys}
+    sizes["mask"] = {0: any_of["batch"], 3: any_of["n"]}
+    exported = torch.export.export(Attention(), arrays(2, 7), dynamic_shapes=sizes).module()
+    for given in (arrays(3, 9), arrays(4, 6)):
+        torch.testing.assert_close(exported(*given), Attention()(*given))
 
 
 # ---- SliceAttention ----
@@ -253,6 +302,34 @@ def test_gumbel_noise_by_its_bits():
     u = torch.tensor(draws).reshape(1, 30, heads, n)
     noise = -torch.log(-torch.log(u + 1e-8) + 1e-8)
     torch.testing.assert_close(noisy, physics_attention(layer, x, noise=noise))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gumbel_noise_in_parts(dtype, threads):
+    """A number's noise depends on the seed and its place alone."""
+    seed, n = torch.tensor([2**62 + 3]), 5000
+    threads(1)
+    noise = gumbel_noise(seed, 2**40, n, dtype)
+    u = split_mix(seed, 2**40, n).to(dtype) * 2.0**-53
+    exact = -torch.log(-torch.log((u + 1e-8).double()) + 1e-8)
+    eps = torch.finfo(dtype).eps
+    torch.testing.assert_close(noise.double(), exact, rtol=8 * eps, atol=8 * eps)
+    threads(3)
+    assert torch.equal(gumbel_noise(seed, 2**40, n, dtype), noise)
+    parts = [gumbel_noise(seed, 2**40 + a, m, dtype) for a, m in ((0, 7), (7, 0), (7, n - 7))]
+    assert torch.equal(torch.cat(parts), noise)
+
+
+def test_gumbel_noise_compiled_and_in_batches():
+    layer, x = gt.SliceAttention(8, 2, 4, 6, plus=True), torch.randn(2, 20, 8)
+    torch.manual_seed(3)
+    expected = layer(x)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    torch.manual_seed(3)
+    torch.testing.assert_close(compiled(x), expected)
+    same = torch.vmap(layer, randomness="same")(x[:1].expand(2, -1, -1))
+    torch.testing.assert_close(same[0], same[1])
+    assert layer.bfloat16()(x.bfloat16()).isfinite().all()
 
 
 def test_gumbel_noise_in_tiles(monkeypatch):
@@ -392,10 +469,42 @@ def test_gale_is_its_formula(mode, plus):
     torch.testing.assert_close(layer(x[1], context[1:]), several[0][1])
 
 
+def gale_of_latents(**options):
+    sizes = {"heads": 3, "dim_head": 4, "n_global_queries": 5, "context_dim": 2}
+    layer = gt.GALE_FA(6, **(sizes | options)).double()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return layer
+
+
+@pytest.mark.parametrize("mode", ["weighted", "concat_project"])
+def test_gale_through_latent_tokens_is_its_formula(mode):
+    layer = gale_of_latents(state_mixing_mode=mode)
+    x, context = randn(2, 20, 6), randn(2, 3, 7, 2)
+    points = by_heads(layer.in_project_x(x), 3)
+    keys, latents = layer.self_k(points), layer.q_global[0]
+    encoded = softmax_attention(latents, keys, layer.self_v(points), 1.0)
+    among = softmax_attention(keys, latents, encoded, 1.0)
+    k, v = layer.cross_k(context), layer.cross_v(context)
+    across = softmax_attention(layer.cross_q(points), k, v, 1.0)
+    if mode == "weighted":
+        w = torch.sigmoid(layer.state_mixing)
+        mixed = w * among + (1 - w) * across
+    else:
+        mixed = layer.concat_project(torch.cat([among, across], dim=-1))
+    expected, alone = (layer.out_linear(y.transpose(1, 2).flatten(-2)) for y in (mixed, among))
+    torch.testing.assert_close(layer(x, context), expected, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(layer(x), alone, rtol=1e-10, atol=1e-12)
+    several = layer((x, x[:, :4]), context)
+    torch.testing.assert_close(several[0], expected)
+    torch.testing.assert_close(several[1], layer(x[:, :4], context))
+
+
 def test_flare_and_gale_differentiate_twice():
     flare = gt.FLARE(6, heads=2, dim_head=2, n_global_queries=3).double()
+    latents = gale_of_latents(dim_head=2, n_global_queries=3)
     x, context = randn(5, 6).requires_grad_(), randn(1, 3, 2, 2).requires_grad_()
-    for layer, inputs in ((flare, (x,)), (gale(), (x, context))):
+    for layer, inputs in ((flare, (x,)), (gale(), (x, context)), (latents, (x, context))):
         assert torch.autograd.gradcheck(layer, inputs)
         assert torch.autograd.gradgradcheck(layer, inputs)
 
@@ -409,6 +518,12 @@ def test_flare_and_gale_refuse():
         ValueError, match=r"^GALE: context has shape \(2, 4, 7, 2\), needs \(2, 3, C, 2\)"
     ):
         gale()(randn(2, 20, 6), randn(2, 4, 7, 2))
+    with pytest.raises(ValueError, match=r"^GALE_FA: state_mixing_mode is 'sum'"):
+        gale_of_latents(state_mixing_mode="sum")
+    with pytest.raises(ValueError, match=r"^GALE_FA: context has shape \(2, 4, 7, 2\)"):
+        gale_of_latents()(randn(2, 20, 6), randn(2, 4, 7, 2))
+    with pytest.raises(ValueError, match=r"^GALE_FA: context is given, needs a layer with"):
+        gale_of_latents(context_dim=0)(randn(2, 20, 6), randn(2, 3, 7, 2))
 
 
 # ---- Transolver ----

@@ -3,11 +3,11 @@
 !> Random numbers from a seed, the same on every machine: SplitMix64 (split_mix.h), scaled, which
 !> is exact.
 module gnograd_core_random
-  use, intrinsic :: iso_c_binding, only: c_int64_t
+  use, intrinsic :: iso_c_binding, only: c_double, c_int, c_int64_t
   use gnograd_core_kinds, only: dp, int64
   implicit none
   private
-  public :: random_type, split_mix, shuffled
+  public :: random_type, split_mix, uniforms, shuffled
 
   !> A sequence: random = random_type(seed=1)
   type :: random_type
@@ -26,6 +26,14 @@ module gnograd_core_random
       integer(c_int64_t), value :: seed, number
       integer(c_int64_t) :: bits
     end function split_mix
+
+    !> Numbers first .. first + n - 1 of it as `uniform` has them, 0 <= x < 1.
+    pure subroutine uniforms(seed, first, n, x) bind(c, name="gnograd_uniforms")
+      import :: c_double, c_int, c_int64_t
+      integer(c_int64_t), value :: seed, first
+      integer(c_int), value :: n
+      real(c_double), intent(out) :: x(n)
+    end subroutine uniforms
   end interface
 
 contains

@@ -16,7 +16,7 @@ from gnograd.torch.dropout import dropout_factors
 from gnograd.torch.edges import graph_from_edge_index, with_self_loops
 from gnograd.torch.flare import FLARE
 from gnograd.torch.functional import *
-from gnograd.torch.gale import GALE
+from gnograd.torch.gale import GALE, GALE_FA
 from gnograd.torch.gat import GATConv, GATv2Conv, TransformerConv
 from gnograd.torch.gcn import GCNConv
 from gnograd.torch.geometric_embedding import GeometricEmbedding
@@ -49,6 +49,7 @@ __all__ = [
     "AGNO",
     "FLARE",
     "GALE",
+    "GALE_FA",
     "GNO",
     "MAGNO",
     "BallSparseAttention",

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Random numbers by their place, and factors of dropout as ``gnograd.mha_gat`` draws them."""
+"""Random numbers by their place: dropout as ``gnograd.mha_gat`` draws it, and Gumbel noise."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["dropout_factors", "split_mix"]
+from gnograd import _core
+from gnograd.backends.cpu import address, check_status
+from gnograd.torch.batches import register_loop
+
+__all__ = ["dropout_factors", "gumbel_noise", "split_mix"]
 
 
 def dropout_factors(seed: Tensor, n_edges: int, num_heads: int, dropout: float) -> Tensor:
@@ -39,6 +44,48 @@ def dropout_factors(seed: Tensor, n_edges: int, num_heads: int, dropout: float) 
     kept = split_mix(seed, 0, n_edges * num_heads) >= math.ceil(math.ldexp(dropout, 53))
     factor = 0.0 if dropout == 1 else 1 / (1 - dropout)
     return kept.to(torch.float64).mul(factor).view(n_edges, num_heads)
+
+
+@torch.library.custom_op("gnograd::gumbel_noise", mutates_args=())
+def gumbel_noise(seed: Tensor, first: int, n: int, dtype: torch.dtype) -> Tensor:
+    """Gumbel noise ``-log(-log(u + 1e-8) + 1e-8)`` of n numbers of the sequence of a seed.
+
+    u is ``2**-53`` times `split_mix`, in the dtype of the noise.
+
+    Parameters
+    ----------
+    seed : Tensor of int64, (1,)
+    first, n : int
+        Place of the first number, from 0, and how many there are.
+    dtype : torch.dtype
+        float32 or float64.
+
+    Returns
+    -------
+    Tensor, (n,)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gnograd.torch.dropout import gumbel_noise
+    >>> gumbel_noise(torch.tensor([3]), 0, 3, torch.float64)
+    tensor([-0.3424,  1.3480, -0.3083], dtype=torch.float64)
+    """
+    if seed.device.type != "cpu":
+        u = split_mix(seed, first, n).to(dtype).mul_(2.0**-53)
+        return u.add_(1e-8).log_().neg_().add_(1e-8).log_().neg_()
+    noise = np.empty(n, {torch.float32: np.float32, torch.float64: np.float64}[dtype])
+    draw = _core.gnograd_gumbel_f32 if dtype == torch.float32 else _core.gnograd_gumbel_f64
+    check_status(draw(int(seed), first, n, address(noise)))
+    return torch.from_numpy(noise)
+
+
+@gumbel_noise.register_fake
+def _(seed: Tensor, first: int, n: int, dtype: torch.dtype) -> Tensor:
+    return seed.new_empty(n, dtype=dtype)
+
+
+register_loop(gumbel_noise)
 
 
 def split_mix(seed: Tensor, first: int, n: int) -> Tensor:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -90,6 +92,16 @@ class FLARE(nn.Module):
         ValueError
             A shape that does not fit.
         """
+        return self._through_latents(x, lambda _points, own, _cu: own)
+
+    def _through_latents(
+        self, x: Tensor, mix: Callable[[Tensor, Tensor, Tensor | None], Tensor]
+    ) -> Tensor:
+        """Encode points to the latent tokens, and decode them.
+
+        `mix` takes the projected points and what they get (B N, heads, dim_head), and the borders
+        of the clouds, None for one; it gives what is projected to the output.
+        """
         batch = items_of(type(self).__name__, x, self.dim)
         points = self.in_project_x(x).reshape(-1, self.heads, self.dim_head)
         keys, values = self.self_k(points), self.self_v(points)
@@ -100,7 +112,8 @@ class FLARE(nn.Module):
             latents = latents.repeat(batch, 1, 1)
         encoded = self.encode(latents, keys, values, cu_z, cu_x)
         out = functional.attention(keys, latents, encoded, cu_q=cu_x, cu_k=cu_z, scale=self.scale)
-        out = self.out_linear(out.reshape(*x.shape[:-1], self.heads * self.dim_head))
+        out = mix(points, out, cu_x).reshape(*x.shape[:-1], self.heads * self.dim_head)
+        out = self.out_linear(out)
         return self.out_dropout(out)
 
     def encode(

@@ -121,10 +121,11 @@ class patch_neuraloperator(_Patch):
 class patch_physicsnemo(_Patch):
     """Make PhysicsNeMo's models on points use the layers of gnograd.
 
-    ``PhysicsAttentionIrregularMesh``, ``FLARE`` (the layer) and ``GALE`` are replaced by gnograd's
-    in all modules of PhysicsNeMo: ``Transolver``, ``FLARE`` and ``GeoTransolver`` are then built of
-    them, with the same arguments and names of parameters, and have second derivatives. Existing
-    models do not change, nor do names that other modules have imported from PhysicsNeMo before.
+    ``PhysicsAttentionIrregularMesh``, ``FLARE`` (the layer), ``GALE`` and ``GALE_FA`` are replaced
+    by gnograd's in all modules of PhysicsNeMo: ``Transolver``, ``FLARE`` and ``GeoTransolver`` are
+    then built of them, with the same arguments and names of parameters, and have second
+    derivatives. Existing models do not change, nor do names that other modules have imported from
+    PhysicsNeMo before.
 
     Raises
     ------
@@ -134,8 +135,8 @@ class patch_physicsnemo(_Patch):
     Notes
     -----
     Call it, with effect until `undo`, or use it as a context manager around the construction of
-    models. Models need ``use_te=False``, irregular meshes (others keep PhysicsNeMo's layers, as
-    does GeoTransolver's ``attention_type="GALE_FA"``), and one process for a cloud of points.
+    models. Models need ``use_te=False``, irregular meshes (others keep PhysicsNeMo's layers), and
+    one process for a cloud of points.
 
     Examples
     --------
@@ -150,5 +151,6 @@ class patch_physicsnemo(_Patch):
         physicsnemo.PhysicsAttentionIrregularMesh: "physicsnemo.nn.module.physics_attention",
         physicsnemo.FLARE: "physicsnemo.nn.module.flare_attention",
         physicsnemo.GALE: "physicsnemo.nn.module.gale",
+        physicsnemo.GALE_FA: "physicsnemo.nn.module.gale",
     }
     _models = "transolver", "flare", "geotransolver"

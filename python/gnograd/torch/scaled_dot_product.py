@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -30,22 +33,25 @@ def scaled_dot_product_attention(
 
     Parameters
     ----------
-    query : Tensor, (..., Hq, L, E)
+    query : Tensor, (..., Hq, L, E) or (L, E)
         Queries. Both contiguous tensors and transposed views of (..., L, Hq, E) are taken as they
         are; others are copied.
     key, value : Tensor, (..., Hk, S, E), (..., Hk, S, Ev)
-        Keys and values; leading axes may be 1 where those of `query` are not.
+        Keys and values; leading axes and heads may be 1 where those of `query` are not, and the
+        reverse.
     attn_mask : Tensor, (..., Hq or 1, 1, S), optional
         Key padding mask: True for the keys that are seen, or numbers that are added to their
         logits. One that differs by query is refused.
     dropout_p : float
         Must be 0.
     is_causal : bool
-        Must be False; see `window_attention` for causal attention.
+        Query i sees the keys up to i. `window_attention` computes it; there is no `attn_mask`.
     scale : float, optional
         ``1 / sqrt(E)`` when left out.
     enable_gqa : bool
-        Allow fewer heads of keys and values than of queries.
+        Allow fewer heads of keys and values than of queries. Where the numbers of heads of keys
+        and values differ, or the mask differs by query heads that share a key, keys and values are
+        copied for every query head.
 
     Returns
     -------
@@ -55,9 +61,9 @@ def scaled_dot_product_attention(
     Raises
     ------
     NotImplementedError
-        A mask that differs by query or by the heads that share a key, dropout, causal attention.
+        A mask that differs by query, dropout.
     ValueError
-        Shapes that do not fit.
+        Shapes that do not fit; a mask and `is_causal`.
 
     Examples
     --------
@@ -78,22 +84,27 @@ def scaled_dot_product_attention(
     """
     if dropout_p:
         raise NotImplementedError(f"{_NAME}: dropout_p is {dropout_p}, needs 0")
-    if is_causal:
-        raise NotImplementedError(
-            f"{_NAME}: is_causal is True, needs False; window_attention(causal=True) is causal"
-        )
-    _check(query, key, value, enable_gqa)
+    if is_causal and attn_mask is not None:
+        raise ValueError(f"{_NAME}: is_causal is True and attn_mask given, needs one of them")
+    one_matrix = max(query.ndim, key.ndim, value.ndim) == 2
+    query, key, value = (x[None] if x.ndim == 2 else x for x in (query, key, value))
+    query, key, value = _with_heads(query, key, value, enable_gqa)
     leading = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])
-    query, key, value = (x.expand(*leading, *x.shape[-3:]) for x in (query, key, value))
     n_q_heads, n_q = query.shape[-3:-1]
-    n_heads, n_k = key.shape[-3:-1]
+    n_k = key.shape[-2]
     mask = None if attn_mask is None else _padding(attn_mask, (*leading, n_q_heads, n_q, n_k))
+    if mask is not None and mask.shape[-2] not in (1, key.shape[-3]):  # keys of every query head
+        key, value = (_repeated(x, n_q_heads) for x in (key, value))
+    query, key, value = (x.expand(*leading, *x.shape[-3:]) for x in (query, key, value))
+    n_heads = key.shape[-3]
     if mask is not None and mask.is_floating_point():
         mask = mask.to(query.dtype)
     elif mask is not None:
         mask = query.new_zeros(mask.shape).masked_fill(~mask, -torch.inf)
-    n = leading.numel()
-    by_token = _prefers_tokens(query, key, value) and (mask is None or mask.shape[-2] == 1)
+    n = math.prod(leading)  # torch.Size.numel() would make sizes constants of torch.export
+    grouped = is_causal and n_heads != n_q_heads  # queries of several heads have other places
+    by_token = grouped or _prefers_tokens(query, key, value)
+    by_token = by_token and (mask is None or mask.shape[-2] == 1)
     if by_token:
         q, k, v = (x.transpose(-3, -2).flatten(0, -3) for x in (query, key, value))
         bias = None
@@ -105,36 +116,65 @@ def scaled_dot_product_attention(
         n_q *= n_q_heads // max(n_heads, 1)
         bias = None
         if mask is not None:
-            if mask.shape[-2] not in (1, n_heads):
-                raise NotImplementedError(
-                    f"{_NAME}: attn_mask differs by heads that share a key, needs one for them"
-                )
             bias = mask.expand(*leading, n_heads, n_k).flatten().unsqueeze(1)
     cu_q = cu_k = None
     if n != 1:
         item = torch.arange(n + 1, device=query.device)
         cu_q, cu_k = item * n_q, item * n_k
-    out = functional.attention(q, k, v, bias, cu_q=cu_q, cu_k=cu_k, scale=scale)
+    settings: dict[str, Any] = {"cu_q": cu_q, "cu_k": cu_k, "scale": scale}
+    if is_causal:
+        out = functional.window_attention(q, k, v, causal=True, **settings)
+    else:
+        out = functional.attention(q, k, v, bias, **settings)
     if by_token:
         shape = *leading, query.shape[-2], n_q_heads, value.shape[-1]
-        return out.reshape(shape).transpose(-3, -2)
-    return out.reshape(*query.shape[:-1], value.shape[-1])
+        out = out.reshape(shape).transpose(-3, -2)
+    else:
+        out = out.reshape(*query.shape[:-1], value.shape[-1])
+    return out[0] if one_matrix else out
 
 
-def _check(query: Tensor, key: Tensor, value: Tensor, grouped: bool) -> None:
+def _with_heads(
+    query: Tensor, key: Tensor, value: Tensor, grouped: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values whose heads fit: those of keys and values divide those of queries.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit.
+    """
+    shapes = tuple(query.shape), tuple(key.shape), tuple(value.shape)
     for name, x in (("query", query), ("key", key), ("value", value)):
         if x.ndim < 3:
             raise ValueError(f"{_NAME}: {name} has shape {tuple(x.shape)}, needs (..., H, T, D)")
-    if key.shape[-3:-1] != value.shape[-3:-1] or query.shape[-1] != key.shape[-1]:
+    if key.shape[-2] != value.shape[-2] or query.shape[-1] != key.shape[-1]:
         raise ValueError(
-            f"{_NAME}: query, key and value have shapes {tuple(query.shape)}, {tuple(key.shape)} "
-            f"and {tuple(value.shape)}, need (..., Hq, L, E), (..., Hk, S, E) and (..., Hk, S, Ev)"
+            f"{_NAME}: query, key and value have shapes {shapes[0]}, {shapes[1]} and {shapes[2]}, "
+            "need (..., Hq, L, E), (..., Hk, S, E) and (..., Hk, S, Ev)"
         )
-    n_q, n_k = query.shape[-3], key.shape[-3]
-    if n_q != n_k and not grouped:
-        raise ValueError(f"{_NAME}: query has {n_q} heads and key {n_k}, needs enable_gqa=True")
-    if n_k < 1 or n_q % n_k:
-        raise ValueError(f"{_NAME}: query has {n_q} heads, needs a multiple of the {n_k} of key")
+    heads = n_q, n_k, n_v = [x.shape[-3] for x in (query, key, value)]
+    most = n_q if grouped else max(heads)
+    if min(heads) < 1 or (grouped and (n_q % n_k or n_q % n_v)):
+        raise ValueError(
+            f"{_NAME}: query, key and value have {n_q}, {n_k} and {n_v} heads, needs a multiple of "
+            "the others' for query"
+        )
+    if not grouped and any(n not in (1, most) for n in heads):
+        raise ValueError(
+            f"{_NAME}: query, key and value have {n_q}, {n_k} and {n_v} heads, needs as many, or "
+            "enable_gqa=True"
+        )
+    if n_q != most:
+        query = query.expand(*query.shape[:-3], most, *query.shape[-2:])
+    if n_k != n_v:
+        key, value = (_repeated(x, most) for x in (key, value))
+    return query, key, value
+
+
+def _repeated(x: Tensor, heads: int) -> Tensor:
+    """Keys or values of every query head."""
+    return x.repeat_interleave(heads // x.shape[-3], dim=-3)
 
 
 def _padding(mask: Tensor, full: tuple[int, ...]) -> Tensor:

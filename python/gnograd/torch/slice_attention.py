@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from gnograd.torch import functional
-from gnograd.torch.dropout import split_mix
+from gnograd.torch.dropout import gumbel_noise
 from gnograd.torch.sparse_branches import checked_borders
 
 __all__ = ["SliceAttention", "equal_borders", "items_of"]
@@ -276,11 +276,8 @@ class _Noise:
         """Weights of some points, (n, heads, slices), the first of them by number."""
         logits = self.layer.in_project_slice(x)
         place = first * self.layer.heads * self.layer.slice_num
-        with torch.no_grad():
-            bits = split_mix(self.seed, place, logits.numel()).view_as(logits)
-            u = bits.to(torch.promote_types(logits.dtype, torch.float32)).mul_(2.0**-53)
-            # in place: -log(-log(u + 1e-8) + 1e-8)
-            noise = u.add_(1e-8).log_().neg_().add_(1e-8).log_().neg_()
+        dtype = torch.promote_types(logits.dtype, torch.float32)
+        noise = gumbel_noise(self.seed, place, logits.numel(), dtype).view_as(logits)
         return torch.softmax((logits + noise) / temperature[..., None], dim=-1).to(x.dtype)
 
 

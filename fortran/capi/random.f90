@@ -1,0 +1,41 @@
+! SPDX-License-Identifier: MIT
+
+!> Random numbers by their place, for C.
+module gnograd_capi_random
+  use, intrinsic :: iso_c_binding, only: c_double, c_float, c_int, c_int64_t
+  use gnograd_core_arithmetic, only: check_arithmetic
+  use gnograd_core_error, only: error_type
+  use gnograd_entries_status, only: status_of
+  use gnograd_primitives_gumbel, only: draw_gumbel
+  implicit none
+  private
+
+contains
+
+  !> Gumbel noise; see gnograd.h.
+  function gnograd_gumbel_f32(seed, first, n, noise) result(status) &
+      & bind(c, name="gnograd_gumbel_f32")
+    integer(c_int64_t), value :: seed, first, n
+    real(c_float), intent(out) :: noise(n)
+    integer(c_int) :: status
+    type(error_type), allocatable :: error
+
+    call check_arithmetic(error)
+    if (.not. allocated(error)) call draw_gumbel(seed, first, noise)
+    status = status_of(error)
+  end function gnograd_gumbel_f32
+
+  !> Gumbel noise; see gnograd.h.
+  function gnograd_gumbel_f64(seed, first, n, noise) result(status) &
+      & bind(c, name="gnograd_gumbel_f64")
+    integer(c_int64_t), value :: seed, first, n
+    real(c_double), intent(out) :: noise(n)
+    integer(c_int) :: status
+    type(error_type), allocatable :: error
+
+    call check_arithmetic(error)
+    if (.not. allocated(error)) call draw_gumbel(seed, first, noise)
+    status = status_of(error)
+  end function gnograd_gumbel_f64
+
+end module gnograd_capi_random
