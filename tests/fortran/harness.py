@@ -11,10 +11,10 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import kernels
 from declarations import BATCH, NOTHING, Array, Operator, Static, names_in, read_operators
 
 import fortran
-import kernels
 
 operators = [op for op in read_operators() if op.differentiable]
 
@@ -59,7 +59,7 @@ WITHOUT = {
     **{f"gno_with_{name}": ["weight_derivatives", "edge_weight weight_derivatives"]
        for name in ("gradient", "laplacian", "hessian")},
 }  # fmt: skip
-"""Inputs that are absent together, where not every optional input may be absent alone, and sizes."""
+"""Inputs that are absent together, where not every one may be absent alone, and sizes."""
 
 
 @dataclass(frozen=True)
