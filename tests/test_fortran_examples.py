@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from programs import ROOT, build, needs_installation
+from programs import PACKAGE, ROOT, build, flags, needs_installation
+from programs import run as run_program
 
 pytestmark = needs_installation
 
@@ -22,6 +23,12 @@ def run(program: Path, *arguments: str, threads: int = 1, device: str = "cpu") -
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def test_benchmark_of_small_work_compiles(tmp_path):
+    source = ROOT / "benchmarks/fortran/small_work.F90"
+    found = flags(PACKAGE, tmp_path, "--cflags")
+    run_program("gfortran", "-fsyntax-only", source, *found, folder=tmp_path)
 
 
 def test_training_on_many_meshes(tmp_path):

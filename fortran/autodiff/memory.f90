@@ -35,7 +35,7 @@ module gnograd_autodiff_memory
   !> Free blocks of one size, a stack.
   type :: shelf_type
     type(block_type), allocatable :: blocks(:)
-    integer :: n = 0
+    integer :: n = 0, room = 0
   end type shelf_type
 
   !> Smallest block, in doubles, as a power of two
@@ -158,7 +158,6 @@ contains
   subroutine give(self, values)
     class(pool_type), intent(inout) :: self
     type(values_type), intent(inout) :: values
-    type(block_type), allocatable :: more(:)
     integer(int64) :: capacity
     integer :: shelf, status
 
@@ -166,15 +165,7 @@ contains
       call fit(size(values%memory, kind=int64), shelf, capacity)
       associate (here => self%shelves(shelf))
         status = 0
-        if (.not. allocated(here%blocks)) then
-          allocate (here%blocks(8), stat=status)
-        else if (here%n == size(here%blocks)) then
-          allocate (more(2*here%n), stat=status)
-          if (status == 0) then
-            more(:here%n) = here%blocks
-            call move_alloc(more, here%blocks)
-          end if
-        end if
+        if (here%n == here%room) call enlarge(here, status)
         if (status == 0) then
           here%n = here%n + 1
           here%blocks(here%n)%memory => values%memory
@@ -185,6 +176,19 @@ contains
     end if
     nullify (values%memory, values%r32, values%r64)
   end subroutine give
+
+  !> Room for more blocks on a shelf.
+  subroutine enlarge(shelf, status)
+    type(shelf_type), intent(inout) :: shelf
+    integer, intent(out) :: status
+    type(block_type), allocatable :: more(:)
+
+    allocate (more(max(8, 2*shelf%n)), stat=status)
+    if (status /= 0) return
+    if (shelf%n > 0) more(:shelf%n) = shelf%blocks
+    call move_alloc(more, shelf%blocks)
+    shelf%room = size(shelf%blocks)
+  end subroutine enlarge
 
   subroutine free(self)
     class(pool_type), intent(inout) :: self

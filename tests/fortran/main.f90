@@ -27,6 +27,7 @@ program main
   use test_dense, only: dense_tests
   use test_nsa, only: nsa_tests
   use test_traps, only: traps_tests
+  use test_laws, only: laws_tests
   implicit none
   character(len=100) :: only_suite, only_test
   integer :: n_run, n_failed
@@ -77,6 +78,7 @@ program main
   if (wanted("elementary")) call run_suite("elementary", elementary_tests(), trim(only_test), &
     & n_run, n_failed)
   if (wanted("traps")) call run_suite("traps", traps_tests(), trim(only_test), n_run, n_failed)
+  if (wanted("laws")) call run_suite("laws", laws_tests(), trim(only_test), n_run, n_failed)
 
   if (n_run == 0) error stop "no such test"
   if (n_failed > 0) error stop 1

@@ -1,30 +1,18 @@
 ! SPDX-License-Identifier: MIT
 
-!> edge_mlp: values against the formula edge by edge, derivatives against differences and each
-!> other, outputs that are not there, the tape against the kernels, refusals.
+!> edge_mlp: values against the formula edge by edge, cotangents that are not there, refusals.
 module test_edge_mlp
-  use gnograd, only: edge_mlp, array_type, reshape, concatenate, act_gelu, act_silu, act_tanh, &
-    & act_names, reduce_sum, reduce_mean, reduce_names, outputs_both, outputs_edges, &
-    & outputs_nodes, outputs_names, graph_type, error_type, dp, sp, int64
-  use gnograd_kernels, only: edge_mlp_forward, edge_mlp_vjp, edge_mlp_jvp, edge_mlp_hvp
-  use faces, only: operator_type, check_faces, check_tape, close, numbers
+  use gnograd, only: act_gelu, act_silu, act_tanh, reduce_sum, reduce_mean, outputs_both, &
+    & outputs_edges, outputs_nodes, outputs_names, error_type, dp, sp, int64
+  use gnograd_kernels, only: edge_mlp_forward, edge_mlp_vjp
+  use faces, only: close, numbers
+  use operators, only: edge_mlp_operator
   use testing, only: test_type, check, check_refused
   implicit none
   private
   public :: edge_mlp_tests, apply_layers
 
   integer, parameter :: f = 3, n_src = 7, n_dst = 4, n_edges = 41, n_cases = 12
-
-  type, extends(operator_type) :: network_operator
-    type(graph_type) :: graph
-    integer(int64), allocatable :: widths(:)
-    integer :: activation = act_tanh, reduction = reduce_sum, outputs = outputs_both
-    logical :: layer_norm = .true., residual = .true.
-  contains
-    procedure :: evaluate
-    procedure :: reverse
-    procedure :: record
-  end type network_operator
 
   !> Inputs, tangents or gradients
   type :: arrays_type
@@ -45,9 +33,7 @@ contains
     tests = [ &
       & test_type("values", test_values), &
       & test_type("values, r32", test_single), &
-      & test_type("derivatives", test_derivatives), &
       & test_type("absent cotangents", test_cotangents), &
-      & test_type("tape", test_tape), &
       & test_type("wrong shapes and codes", test_refused)]
   end function edge_mlp_tests
 
@@ -55,7 +41,7 @@ contains
   subroutine choose(k, operator, x, error)
     !> 1 to n_cases
     integer, intent(in) :: k
-    type(network_operator), intent(out) :: operator
+    type(edge_mlp_operator), intent(out) :: operator
     real(dp), allocatable, intent(out) :: x(:)
     type(error_type), allocatable, intent(out) :: error
     integer, parameter :: activations(0:2) = [act_tanh, act_gelu, act_silu]
@@ -63,6 +49,7 @@ contains
     integer :: before, l, last, n_in, p
     logical :: seen(3)
 
+    operator%f_out = f
     operator%outputs = mod(k, 3)
     operator%activation = activations(mod(k/2, 3))
     operator%reduction = merge(reduce_sum, reduce_mean, mod(k, 2) == 0)
@@ -101,7 +88,7 @@ contains
 
   subroutine test_values(error)
     type(error_type), allocatable, intent(out) :: error
-    type(network_operator) :: operator
+    type(edge_mlp_operator) :: operator
     real(dp), allocatable, target :: x(:), y(:), wanted(:)
     integer :: k
 
@@ -120,7 +107,7 @@ contains
 
   subroutine test_single(error)
     type(error_type), allocatable, intent(out) :: error
-    type(network_operator) :: operator
+    type(edge_mlp_operator) :: operator
     type(arrays_type) :: in
     type(outputs_type) :: wanted
     real(dp), allocatable, target :: x(:), y(:)
@@ -144,24 +131,10 @@ contains
     call check(error, close(real([nodes], dp), [wanted%nodes], 1e-6_dp), "nodes")
   end subroutine test_single
 
-  subroutine test_derivatives(error)
-    type(error_type), allocatable, intent(out) :: error
-    type(network_operator) :: operator
-    real(dp), allocatable, target :: x(:)
-    integer :: k
-
-    do k = 1, n_cases
-      call choose(k, operator, x, error)
-      if (allocated(error)) return
-      call check_faces(operator, x, error)
-      if (allocated(error)) return
-    end do
-  end subroutine test_derivatives
-
   !> A cotangent that is absent is zero; that of an output that is not there is not read.
   subroutine test_cotangents(error)
     type(error_type), allocatable, intent(out) :: error
-    type(network_operator) :: operator
+    type(edge_mlp_operator) :: operator
     type(arrays_type) :: in, grad
     type(outputs_type) :: c
     real(dp), allocatable, target :: x(:), cotangent(:), g(:), wanted(:)
@@ -205,24 +178,10 @@ contains
 
   end subroutine test_cotangents
 
-  subroutine test_tape(error)
-    type(error_type), allocatable, intent(out) :: error
-    type(network_operator) :: operator
-    real(dp), allocatable, target :: x(:)
-    integer :: k
-
-    do k = 1, n_cases
-      call choose(k, operator, x, error)
-      if (allocated(error)) return
-      call check_tape(operator, x, error)
-      if (allocated(error)) return
-    end do
-  end subroutine test_tape
-
   subroutine test_refused(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
-    type(network_operator) :: operator
+    type(edge_mlp_operator) :: operator
     type(arrays_type) :: in
     type(outputs_type) :: out
     real(dp), allocatable, target :: x(:), y(:)
@@ -274,7 +233,7 @@ contains
   ! ---- the operator ----
 
   function arrays(operator, x, mask) result(views)
-    class(network_operator), intent(in) :: operator
+    class(edge_mlp_operator), intent(in) :: operator
     real(dp), intent(in), contiguous, target :: x(:)
     logical, intent(in), optional :: mask(:)
     type(arrays_type) :: views
@@ -287,7 +246,7 @@ contains
   end function arrays
 
   function results(operator, y) result(views)
-    class(network_operator), intent(in) :: operator
+    class(edge_mlp_operator), intent(in) :: operator
     real(dp), intent(in), contiguous, target :: y(:)
     type(outputs_type) :: views
     integer :: at, n
@@ -299,79 +258,9 @@ contains
     views%nodes(1:f, 1:n) => y(at + 1:at + f*n)
   end function results
 
-  subroutine evaluate(self, x, y, error, t)
-    class(network_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: x(:)
-    real(dp), intent(out), contiguous, target :: y(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, tan
-    type(outputs_type) :: out
-
-    in = arrays(self, x)
-    out = results(self, y)
-    if (present(t)) then
-      tan = arrays(self, t, self%moving)
-      call edge_mlp_jvp(self%graph%view(), self%widths, self%activation, self%layer_norm, &
-        & self%residual, self%reduction, self%outputs, in%e, in%x_src, in%x_dst, in%weights, &
-        & in%edge_weight, tan%e, tan%x_src, tan%x_dst, tan%weights, tan%edge_weight, out%edges, &
-        & out%nodes, error)
-    else
-      call edge_mlp_forward(self%graph%view(), self%widths, self%activation, self%layer_norm, &
-        & self%residual, self%reduction, self%outputs, in%e, in%x_src, in%x_dst, in%weights, &
-        & in%edge_weight, out%edges, out%nodes, error)
-    end if
-  end subroutine evaluate
-
-  subroutine reverse(self, c, x, g, error, t)
-    class(network_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: c(:), x(:)
-    real(dp), intent(inout), contiguous, target :: g(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, tan, grad
-    type(outputs_type) :: cotangent
-
-    in = arrays(self, x)
-    cotangent = results(self, c)
-    grad = arrays(self, g, self%wanted)
-    if (present(t)) then
-      tan = arrays(self, t, self%moving)
-      call edge_mlp_hvp(self%graph%view(), self%widths, self%activation, self%layer_norm, &
-        & self%residual, self%reduction, self%outputs, cotangent%edges, cotangent%nodes, in%e, &
-        & in%x_src, in%x_dst, in%weights, in%edge_weight, tan%e, tan%x_src, tan%x_dst, &
-        & tan%weights, tan%edge_weight, grad%e, grad%x_src, grad%x_dst, grad%weights, &
-        & grad%edge_weight, error)
-    else
-      call edge_mlp_vjp(self%graph%view(), self%widths, self%activation, self%layer_norm, &
-        & self%residual, self%reduction, self%outputs, cotangent%edges, cotangent%nodes, in%e, &
-        & in%x_src, in%x_dst, in%weights, in%edge_weight, grad%e, grad%x_src, grad%x_dst, &
-        & grad%weights, grad%edge_weight, error)
-    end if
-  end subroutine reverse
-
-  subroutine record(self, x, y)
-    class(network_operator), intent(in) :: self
-    type(array_type), intent(in) :: x(:)
-    type(array_type), intent(out) :: y
-    type(array_type) :: edges, nodes
-
-    call edge_mlp(x(1), x(2), x(3), x(4), self%graph, int(self%widths), edges, nodes, x(5), &
-      & act_names(self%activation), self%layer_norm, self%residual, reduce_names(self%reduction), &
-      & outputs_names(self%outputs))
-    select case (self%outputs)
-    case (outputs_edges)
-      y = reshape(edges, [self%n_out])
-    case (outputs_nodes)
-      y = reshape(nodes, [self%n_out])
-    case default
-      y = concatenate([reshape(edges, [f*n_edges]), reshape(nodes, [f*n_dst])], axis=1)
-    end select
-  end subroutine record
-
   !> Edge by edge.
   subroutine formula(operator, in, out)
-    type(network_operator), intent(in) :: operator
+    type(edge_mlp_operator), intent(in) :: operator
     type(arrays_type), intent(in) :: in
     type(outputs_type), intent(in) :: out
     real(dp) :: nodes(f, n_dst), total(n_dst), mean, w

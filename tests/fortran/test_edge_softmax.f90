@@ -1,26 +1,18 @@
 ! SPDX-License-Identifier: MIT
 
-!> edge_softmax: values against plain loops, derivatives against differences and each other, the tape
-!> against the kernels, refusals.
+!> edge_softmax: values against plain loops, refusals.
 module test_edge_softmax
-  use gnograd, only: edge_softmax, array_type, reshape, edge_softmax_forward, edge_softmax_vjp, &
-    & edge_softmax_jvp, edge_softmax_hvp, graph_type, error_type, dp, sp, int64
-  use faces, only: operator_type, check_faces, check_tape, close, numbers
+  use gnograd, only: edge_softmax_forward, edge_softmax_vjp, edge_softmax_hvp, error_type, dp, &
+    & sp, int64
+  use faces, only: close, numbers
   use test_gno, only: irregular_graph
+  use operators, only: edge_softmax_operator
   use testing, only: test_type, check, check_refused
   implicit none
   private
   public :: edge_softmax_tests
 
   integer, parameter :: n_heads = 3, n_edges = 105
-
-  type, extends(operator_type) :: softmax_operator
-    type(graph_type) :: graph
-  contains
-    procedure :: evaluate => softmax_evaluate
-    procedure :: reverse => softmax_reverse
-    procedure :: record => softmax_record
-  end type softmax_operator
 
 contains
 
@@ -29,13 +21,12 @@ contains
 
     tests = [ &
       & test_type("values of both kinds", test_softmax_value), &
-      & test_type("derivatives and tape", test_softmax_derivatives), &
       & test_type("wrong shapes", test_softmax_refused)]
   end function edge_softmax_tests
 
   subroutine test_softmax_value(error)
     type(error_type), allocatable, intent(out) :: error
-    type(softmax_operator) :: operator
+    type(edge_softmax_operator) :: operator
     real(dp), allocatable, target :: x(:), y(:)
     real(dp), pointer, contiguous :: s(:, :)
     real(dp) :: wanted(n_heads, n_edges)
@@ -63,20 +54,10 @@ contains
       & 1e-6_dp), "r32")
   end subroutine test_softmax_value
 
-  subroutine test_softmax_derivatives(error)
-    type(error_type), allocatable, intent(out) :: error
-    type(softmax_operator) :: operator
-    real(dp), allocatable, target :: x(:), y(:)
-
-    call make_softmax(operator, x, y, error)
-    if (.not. allocated(error)) call check_faces(operator, x, error)
-    if (.not. allocated(error)) call check_tape(operator, x, error)
-  end subroutine test_softmax_derivatives
-
   subroutine test_softmax_refused(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
-    type(softmax_operator) :: operator
+    type(edge_softmax_operator) :: operator
     real(dp), allocatable, target :: x(:), y(:)
     real(dp), pointer, contiguous :: s(:, :)
     real(dp) :: out(n_heads, n_edges)
@@ -95,10 +76,11 @@ contains
   end subroutine test_softmax_refused
 
   subroutine make_softmax(operator, x, y, error)
-    type(softmax_operator), intent(out) :: operator
+    type(edge_softmax_operator), intent(out) :: operator
     real(dp), allocatable, intent(out) :: x(:), y(:)
     type(error_type), allocatable, intent(out) :: error
 
+    operator%n_heads = n_heads
     call irregular_graph(operator%graph, error)
     if (allocated(error)) return
     call operator%add_input([n_heads, n_edges])
@@ -106,50 +88,5 @@ contains
     x = numbers(operator%last_of(1), 1)
     allocate (y(operator%n_out))
   end subroutine make_softmax
-
-  subroutine softmax_evaluate(self, x, y, error, t)
-    class(softmax_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: x(:)
-    real(dp), intent(out), contiguous, target :: y(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    real(dp), pointer, contiguous, dimension(:, :) :: s, t_s, out
-
-    call self%view(1, x, s)
-    out(1:n_heads, 1:n_edges) => y
-    if (present(t)) then
-      call self%view(1, t, t_s, self%moving)
-      call edge_softmax_jvp(self%graph%view(), s, t_s, out, error)
-    else
-      call edge_softmax_forward(self%graph%view(), s, out, error)
-    end if
-  end subroutine softmax_evaluate
-
-  subroutine softmax_reverse(self, c, x, g, error, t)
-    class(softmax_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: c(:), x(:)
-    real(dp), intent(inout), contiguous, target :: g(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    real(dp), pointer, contiguous, dimension(:, :) :: s, t_s, grad_s, cotangent
-
-    call self%view(1, x, s)
-    call self%view(1, g, grad_s, self%wanted)
-    cotangent(1:n_heads, 1:n_edges) => c
-    if (present(t)) then
-      call self%view(1, t, t_s, self%moving)
-      call edge_softmax_hvp(self%graph%view(), cotangent, s, t_s, grad_s, error)
-    else
-      call edge_softmax_vjp(self%graph%view(), cotangent, s, grad_s=grad_s, error=error)
-    end if
-  end subroutine softmax_reverse
-
-  subroutine softmax_record(self, x, y)
-    class(softmax_operator), intent(in) :: self
-    type(array_type), intent(in) :: x(:)
-    type(array_type), intent(out) :: y
-
-    y = reshape(edge_softmax(x(1), self%graph), [self%n_out])
-  end subroutine softmax_record
 
 end module test_edge_softmax

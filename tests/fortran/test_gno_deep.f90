@@ -1,13 +1,13 @@
 ! SPDX-License-Identifier: MIT
 
-!> gno_deep: values against the formula edge by edge, derivatives against differences and each other,
-!> the tape against the kernels, refusals.
+!> gno_deep: values against the formula edge by edge, refusals.
 module test_gno_deep
-  use gnograd, only: gno_deep, array_type, reshape, act_gelu, act_silu, act_tanh, act_names, &
-    & reduce_sum, reduce_mean, reduce_names, graph_type, error_type, dp, sp, int64
-  use gnograd_kernels, only: gno_deep_forward, gno_deep_vjp, gno_deep_jvp, gno_deep_hvp
-  use faces, only: operator_type, check_faces, check_tape, close, numbers
+  use gnograd, only: act_gelu, act_silu, act_tanh, reduce_sum, reduce_mean, error_type, dp, sp, &
+    & int64
+  use gnograd_kernels, only: gno_deep_forward
+  use faces, only: close, numbers
   use test_edge_mlp, only: apply_layers
+  use operators, only: gno_deep_operator
   use testing, only: test_type, check, check_refused
   implicit none
   private
@@ -15,19 +15,7 @@ module test_gno_deep
 
   integer, parameter :: f = 3, n_src = 7, n_dst = 4, n_edges = 41, n_cases = 12
 
-  type, extends(operator_type) :: network_operator
-    type(graph_type) :: graph
-    integer(int64), allocatable :: widths(:)
-    integer :: activation = act_tanh, reduction = reduce_sum
-    !> Functions side by side in h and in the output
-    integer :: n_functions = 1
-  contains
-    procedure :: evaluate
-    procedure :: reverse
-    procedure :: record
-  end type network_operator
-
-  !> Inputs, tangents or gradients
+  !> Inputs
   type :: arrays_type
     real(dp), pointer, contiguous, dimension(:, :) :: h => null(), y => null(), x => null(), &
       & c => null()
@@ -42,8 +30,6 @@ contains
     tests = [ &
       & test_type("values", test_values), &
       & test_type("values, r32", test_single), &
-      & test_type("derivatives", test_derivatives), &
-      & test_type("tape", test_tape), &
       & test_type("wrong shapes and codes", test_refused)]
   end function gno_deep_tests
 
@@ -51,13 +37,14 @@ contains
   subroutine choose(k, operator, x, error)
     !> 1 to n_cases
     integer, intent(in) :: k
-    type(network_operator), intent(out) :: operator
+    type(gno_deep_operator), intent(out) :: operator
     real(dp), allocatable, intent(out) :: x(:)
     type(error_type), allocatable, intent(out) :: error
     integer, parameter :: activations(0:2) = [act_tanh, act_gelu, act_silu]
     integer :: before, l, n_layers, p
     logical :: seen(3)
 
+    operator%f_out = f
     operator%activation = activations(mod(k/2, 3))
     operator%reduction = merge(reduce_sum, reduce_mean, mod(k, 2) == 0)
     operator%n_functions = 1 + mod(k, 2)
@@ -76,19 +63,19 @@ contains
       before = int(operator%widths(l))
     end do
     if (mod(k, 7) == 0) operator%n_functions = 1
-    call operator%add_input(pack([operator%n_functions*f, n_src], mod(k, 7) > 0))
+    call operator%add_input(pack([int(operator%n_functions)*f, n_src], mod(k, 7) > 0))
     call operator%add_input(pack([2, n_src], seen(1)))
     call operator%add_input(pack([4, n_dst], seen(2)))
     call operator%add_input(pack([3, n_edges], seen(3)))
     call operator%add_input([n_layers])
     call operator%add_input(pack([n_edges], mod(k, 4) /= 0))
-    operator%n_out = operator%n_functions*f*n_dst
+    operator%n_out = int(operator%n_functions)*f*n_dst
     x = numbers(operator%last_of(6), k)
   end subroutine choose
 
   subroutine test_values(error)
     type(error_type), allocatable, intent(out) :: error
-    type(network_operator) :: operator
+    type(gno_deep_operator) :: operator
     real(dp), allocatable, target :: x(:), y(:)
     integer :: k
 
@@ -107,7 +94,7 @@ contains
 
   subroutine test_single(error)
     type(error_type), allocatable, intent(out) :: error
-    type(network_operator) :: operator
+    type(gno_deep_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:)
     real(sp), allocatable :: out(:, :)
@@ -124,38 +111,10 @@ contains
     call check(error, close(real([out], dp), formula(operator, in), 1e-5_dp), "not the formula")
   end subroutine test_single
 
-  subroutine test_derivatives(error)
-    type(error_type), allocatable, intent(out) :: error
-    type(network_operator) :: operator
-    real(dp), allocatable, target :: x(:)
-    integer :: k
-
-    do k = 1, n_cases
-      call choose(k, operator, x, error)
-      if (allocated(error)) return
-      call check_faces(operator, x, error)
-      if (allocated(error)) return
-    end do
-  end subroutine test_derivatives
-
-  subroutine test_tape(error)
-    type(error_type), allocatable, intent(out) :: error
-    type(network_operator) :: operator
-    real(dp), allocatable, target :: x(:)
-    integer :: k
-
-    do k = 1, n_cases
-      call choose(k, operator, x, error)
-      if (allocated(error)) return
-      call check_tape(operator, x, error)
-      if (allocated(error)) return
-    end do
-  end subroutine test_tape
-
   subroutine test_refused(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
-    type(network_operator) :: operator
+    type(gno_deep_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:)
     real(dp) :: out(2*f, n_dst)
@@ -188,80 +147,22 @@ contains
 
   ! ---- the operator ----
 
-  function arrays(operator, x, mask) result(views)
-    class(network_operator), intent(in) :: operator
+  function arrays(operator, x) result(views)
+    class(gno_deep_operator), intent(in) :: operator
     real(dp), intent(in), contiguous, target :: x(:)
-    logical, intent(in), optional :: mask(:)
     type(arrays_type) :: views
 
-    call operator%view(1, x, views%h, mask)
-    call operator%view(2, x, views%y, mask)
-    call operator%view(3, x, views%x, mask)
-    call operator%view(4, x, views%c, mask)
-    call operator%view(5, x, views%layers, mask)
-    call operator%view(6, x, views%edge_weight, mask)
+    call operator%view(1, x, views%h)
+    call operator%view(2, x, views%y)
+    call operator%view(3, x, views%x)
+    call operator%view(4, x, views%c)
+    call operator%view(5, x, views%layers)
+    call operator%view(6, x, views%edge_weight)
   end function arrays
-
-  subroutine evaluate(self, x, y, error, t)
-    class(network_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: x(:)
-    real(dp), intent(out), contiguous, target :: y(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, tan
-    real(dp), pointer, contiguous :: out(:, :)
-
-    in = arrays(self, x)
-    out(1:self%n_functions*f, 1:n_dst) => y
-    if (present(t)) then
-      tan = arrays(self, t, self%moving)
-      call gno_deep_jvp(self%graph%view(), self%widths, self%activation, self%reduction, in%h, &
-        & in%y, in%x, in%c, in%layers, in%edge_weight, tan%h, tan%y, tan%x, tan%c, tan%layers, &
-        & tan%edge_weight, out, error)
-    else
-      call gno_deep_forward(self%graph%view(), self%widths, self%activation, self%reduction, &
-        & in%h, in%y, in%x, in%c, in%layers, in%edge_weight, out, error)
-    end if
-  end subroutine evaluate
-
-  subroutine reverse(self, c, x, g, error, t)
-    class(network_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: c(:), x(:)
-    real(dp), intent(inout), contiguous, target :: g(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, tan, grad
-    real(dp), pointer, contiguous :: cotangent(:, :)
-
-    in = arrays(self, x)
-    cotangent(1:self%n_functions*f, 1:n_dst) => c
-    grad = arrays(self, g, self%wanted)
-    if (present(t)) then
-      tan = arrays(self, t, self%moving)
-      call gno_deep_hvp(self%graph%view(), self%widths, self%activation, self%reduction, &
-        & cotangent, in%h, in%y, in%x, in%c, in%layers, in%edge_weight, tan%h, tan%y, tan%x, &
-        & tan%c, tan%layers, tan%edge_weight, grad%h, grad%y, grad%x, grad%c, grad%layers, &
-        & grad%edge_weight, error)
-    else
-      call gno_deep_vjp(self%graph%view(), self%widths, self%activation, self%reduction, &
-        & cotangent, in%h, in%y, in%x, in%c, in%layers, in%edge_weight, grad%h, grad%y, grad%x, &
-        & grad%c, grad%layers, grad%edge_weight, error)
-    end if
-  end subroutine reverse
-
-  subroutine record(self, x, y)
-    class(network_operator), intent(in) :: self
-    type(array_type), intent(in) :: x(:)
-    type(array_type), intent(out) :: y
-
-    y = gno_deep(x(1), x(2), x(3), x(4), x(5), self%graph, int(self%widths), x(6), &
-      & act_names(self%activation), reduce_names(self%reduction))
-    y = reshape(y, [self%n_out])
-  end subroutine record
 
   !> Output [n_functions*f*n_dst], edge by edge.
   function formula(operator, in) result(y)
-    type(network_operator), intent(in) :: operator
+    type(gno_deep_operator), intent(in) :: operator
     type(arrays_type), intent(in) :: in
     real(dp) :: y(operator%n_out), out(f, operator%n_functions, n_dst), w
     real(dp), allocatable :: z(:)
@@ -281,7 +182,7 @@ contains
           call apply_layers(operator%activation, operator%widths, in%layers, z, n_read)
           w = 1
           if (associated(in%edge_weight)) w = in%edge_weight(e + 1)
-          do function = 1, operator%n_functions
+          do function = 1, int(operator%n_functions)
             if (associated(in%h)) then
               out(:, function, i + 1) = out(:, function, i + 1) + &
                 & w*z*in%h((function - 1)*f + 1:function*f, j + 1)

@@ -1,14 +1,13 @@
 ! SPDX-License-Identifier: MIT
 
-!> gno_kernel and gno_aggregate: values against plain loops, derivatives against differences and
-!> each other, the tape against the kernels, refusals.
+!> gno_kernel and gno_aggregate: values against plain loops, refusals.
 module test_gno_kernel
-  use gnograd, only: gno_kernel, gno_aggregate, array_type, reshape, act_relu, act_identity, &
-    & act_gelu, act_names, reduce_sum, reduce_mean, reduce_names, reduce_max, gno_kernel_forward, &
-    & gno_kernel_vjp, gno_kernel_jvp, gno_kernel_hvp, gno_aggregate_forward, gno_aggregate_vjp, &
-    & gno_aggregate_jvp, gno_aggregate_hvp, graph_type, error_type, dp, sp, int64
-  use faces, only: operator_type, check_faces, check_tape, close, numbers
+  use gnograd, only: act_identity, act_gelu, reduce_sum, reduce_mean, reduce_max, &
+    & gno_kernel_forward, gno_kernel_vjp, gno_aggregate_forward, gno_aggregate_vjp, error_type, &
+    & dp, sp, int64
+  use faces, only: close, numbers
   use test_gno, only: irregular_graph, activate
+  use operators, only: gno_aggregate_operator, gno_kernel_operator
   use testing, only: test_type, check, check_refused
   implicit none
   private
@@ -16,24 +15,7 @@ module test_gno_kernel
 
   integer, parameter :: d = 2, n_hidden = 19, f_in = 5, f_out = 3, n_edges = 105
 
-  type, extends(operator_type) :: kernel_operator
-    integer :: activation = act_gelu
-  contains
-    procedure :: evaluate => kernel_evaluate
-    procedure :: reverse => kernel_reverse
-    procedure :: record => kernel_record
-  end type kernel_operator
-
-  type, extends(operator_type) :: aggregate_operator
-    type(graph_type) :: graph
-    integer :: reduction = reduce_sum
-  contains
-    procedure :: evaluate => aggregate_evaluate
-    procedure :: reverse => aggregate_reverse
-    procedure :: record => aggregate_record
-  end type aggregate_operator
-
-  !> Inputs, tangents or gradients
+  !> Inputs
   type :: arrays_type
     real(dp), pointer, contiguous, dimension(:, :) :: coords => null(), u => null(), &
       & b_v => null(), h => null()
@@ -48,11 +30,8 @@ contains
 
     tests = [ &
       & test_type("kernel, values of both kinds", test_kernel_value), &
-      & test_type("kernel, derivatives", test_kernel_derivatives), &
-      & test_type("kernel, tape", test_kernel_tape), &
       & test_type("kernel, wrong shapes and codes", test_kernel_refused), &
       & test_type("aggregate, values of both kinds", test_aggregate_value), &
-      & test_type("aggregate, derivatives and tape", test_aggregate_derivatives), &
       & test_type("aggregate, wrong shapes and codes", test_aggregate_refused)]
   end function gno_kernel_tests
 
@@ -60,7 +39,7 @@ contains
 
   subroutine test_kernel_value(error)
     type(error_type), allocatable, intent(out) :: error
-    type(kernel_operator) :: operator
+    type(gno_kernel_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:), y(:)
     real(dp) :: wanted(f_out, f_in, n_edges), hid(n_hidden)
@@ -88,38 +67,14 @@ contains
       call check(error, close(real(reshape(kappa, [size(y)]), dp), reshape(wanted, [size(y)]), &
         & 1e-6_dp), "r32")
       if (allocated(error)) return
-      operator = kernel_operator(activation=operator%activation + 1)
+      operator = gno_kernel_operator(activation=operator%activation + 1)
     end do
   end subroutine test_kernel_value
-
-  subroutine test_kernel_derivatives(error)
-    type(error_type), allocatable, intent(out) :: error
-    type(kernel_operator) :: operator
-    real(dp), allocatable, target :: x(:), y(:)
-    integer :: activation
-
-    do activation = act_relu, act_identity
-      operator = kernel_operator(activation=activation)
-      call make_kernel(operator, x, y)
-      call check_faces(operator, x, error)
-      if (allocated(error)) error%message = trim(act_names(activation))//": "//error%message
-      if (allocated(error)) return
-    end do
-  end subroutine test_kernel_derivatives
-
-  subroutine test_kernel_tape(error)
-    type(error_type), allocatable, intent(out) :: error
-    type(kernel_operator) :: operator
-    real(dp), allocatable, target :: x(:), y(:)
-
-    call make_kernel(operator, x, y)
-    call check_tape(operator, x, error)
-  end subroutine test_kernel_tape
 
   subroutine test_kernel_refused(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
-    type(kernel_operator) :: operator
+    type(gno_kernel_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:), y(:)
     real(dp) :: kappa(f_out, f_in, n_edges), none(f_out, f_in, 0)
@@ -140,9 +95,12 @@ contains
   end subroutine test_kernel_refused
 
   subroutine make_kernel(operator, x, y)
-    type(kernel_operator), intent(inout) :: operator
+    type(gno_kernel_operator), intent(inout) :: operator
     real(dp), allocatable, intent(out) :: x(:), y(:)
 
+    operator%n_edges = n_edges
+    operator%f_in = f_in
+    operator%f_out = f_out
     call operator%add_input([d, n_edges])
     call operator%add_input([n_hidden, d])
     call operator%add_input([n_hidden])
@@ -153,76 +111,23 @@ contains
     allocate (y(operator%n_out))
   end subroutine make_kernel
 
-  function arrays(operator, x, mask) result(views)
-    type(kernel_operator), intent(in) :: operator
+  function arrays(operator, x) result(views)
+    type(gno_kernel_operator), intent(in) :: operator
     real(dp), intent(in), contiguous, target :: x(:)
-    logical, intent(in), optional :: mask(:)
     type(arrays_type) :: views
 
-    call operator%view(1, x, views%coords, mask)
-    call operator%view(2, x, views%u, mask)
-    call operator%view(3, x, views%b_u, mask)
-    call operator%view(4, x, views%v, mask)
-    call operator%view(5, x, views%b_v, mask)
+    call operator%view(1, x, views%coords)
+    call operator%view(2, x, views%u)
+    call operator%view(3, x, views%b_u)
+    call operator%view(4, x, views%v)
+    call operator%view(5, x, views%b_v)
   end function arrays
-
-  subroutine kernel_evaluate(self, x, y, error, t)
-    class(kernel_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: x(:)
-    real(dp), intent(out), contiguous, target :: y(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, tan
-    real(dp), pointer, contiguous :: kappa(:, :, :)
-
-    in = arrays(self, x)
-    kappa(1:f_out, 1:f_in, 1:n_edges) => y
-    if (present(t)) then
-      tan = arrays(self, t, self%moving)
-      call gno_kernel_jvp(self%activation, in%coords, in%u, in%b_u, in%v, in%b_v, tan%coords, &
-        & tan%u, tan%b_u, tan%v, tan%b_v, kappa, error)
-    else
-      call gno_kernel_forward(self%activation, in%coords, in%u, in%b_u, in%v, in%b_v, kappa, error)
-    end if
-  end subroutine kernel_evaluate
-
-  subroutine kernel_reverse(self, c, x, g, error, t)
-    class(kernel_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: c(:), x(:)
-    real(dp), intent(inout), contiguous, target :: g(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, grad, tan
-    real(dp), pointer, contiguous :: cotangent(:, :, :)
-
-    in = arrays(self, x)
-    grad = arrays(self, g, self%wanted)
-    cotangent(1:f_out, 1:f_in, 1:n_edges) => c
-    if (present(t)) then
-      tan = arrays(self, t, self%moving)
-      call gno_kernel_hvp(self%activation, cotangent, in%coords, in%u, in%b_u, in%v, in%b_v, &
-        & tan%coords, tan%u, tan%b_u, tan%v, tan%b_v, grad%coords, grad%u, grad%b_u, grad%v, &
-        & grad%b_v, error)
-    else
-      call gno_kernel_vjp(self%activation, cotangent, in%coords, in%u, in%b_u, in%v, in%b_v, &
-        & grad%coords, grad%u, grad%b_u, grad%v, grad%b_v, error)
-    end if
-  end subroutine kernel_reverse
-
-  subroutine kernel_record(self, x, y)
-    class(kernel_operator), intent(in) :: self
-    type(array_type), intent(in) :: x(:)
-    type(array_type), intent(out) :: y
-
-    y = gno_kernel(x(1), x(2), x(3), x(4), x(5), activation=act_names(self%activation))
-    y = reshape(y, [self%n_out])
-  end subroutine kernel_record
 
   ! ---- gno_aggregate ----
 
   subroutine test_aggregate_value(error)
     type(error_type), allocatable, intent(out) :: error
-    type(aggregate_operator) :: operator
+    type(gno_aggregate_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:), y(:)
     real(dp) :: wanted(f_out, 4), s
@@ -261,24 +166,10 @@ contains
     end do
   end subroutine test_aggregate_value
 
-  subroutine test_aggregate_derivatives(error)
-    type(error_type), allocatable, intent(out) :: error
-    type(aggregate_operator) :: operator
-    real(dp), allocatable, target :: x(:), y(:)
-    integer :: reduction
-
-    do reduction = reduce_sum, reduce_mean
-      call make_aggregate(operator, reduction, x, y, error)
-      if (.not. allocated(error)) call check_faces(operator, x, error)
-      if (.not. allocated(error)) call check_tape(operator, x, error)
-      if (allocated(error)) return
-    end do
-  end subroutine test_aggregate_derivatives
-
   subroutine test_aggregate_refused(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
-    type(aggregate_operator) :: operator
+    type(gno_aggregate_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:), y(:)
     real(dp) :: out(f_out, 4)
@@ -300,12 +191,13 @@ contains
   end subroutine test_aggregate_refused
 
   subroutine make_aggregate(operator, reduction, x, y, error)
-    type(aggregate_operator), intent(out) :: operator
+    type(gno_aggregate_operator), intent(out) :: operator
     integer, intent(in) :: reduction
     real(dp), allocatable, intent(out) :: x(:), y(:)
     type(error_type), allocatable, intent(out) :: error
 
     operator%reduction = reduction
+    operator%f_out = f_out
     call irregular_graph(operator%graph, error)
     if (allocated(error)) return
     call operator%add_input([f_in, int(operator%graph%n_src)])
@@ -314,62 +206,5 @@ contains
     x = numbers(operator%last_of(2), 1)
     allocate (y(operator%n_out))
   end subroutine make_aggregate
-
-  subroutine aggregate_evaluate(self, x, y, error, t)
-    class(aggregate_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: x(:)
-    real(dp), intent(out), contiguous, target :: y(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, tan
-    real(dp), pointer, contiguous :: out(:, :)
-
-    call self%view(1, x, in%h)
-    call self%view(2, x, in%kappa)
-    out(1:f_out, 1:self%graph%n_dst) => y
-    if (present(t)) then
-      call self%view(1, t, tan%h, self%moving)
-      call self%view(2, t, tan%kappa, self%moving)
-      call gno_aggregate_jvp(self%graph%view(), self%reduction, in%h, in%kappa, tan%h, &
-        & tan%kappa, out, &
-        & error)
-    else
-      call gno_aggregate_forward(self%graph%view(), self%reduction, in%h, in%kappa, out, error)
-    end if
-  end subroutine aggregate_evaluate
-
-  subroutine aggregate_reverse(self, c, x, g, error, t)
-    class(aggregate_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: c(:), x(:)
-    real(dp), intent(inout), contiguous, target :: g(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, grad, tan
-    real(dp), pointer, contiguous :: cotangent(:, :)
-
-    call self%view(1, x, in%h)
-    call self%view(2, x, in%kappa)
-    call self%view(1, g, grad%h, self%wanted)
-    call self%view(2, g, grad%kappa, self%wanted)
-    cotangent(1:f_out, 1:self%graph%n_dst) => c
-    if (present(t)) then
-      call self%view(1, t, tan%h, self%moving)
-      call self%view(2, t, tan%kappa, self%moving)
-      call gno_aggregate_hvp(self%graph%view(), self%reduction, cotangent, in%h, in%kappa, tan%h, &
-        & tan%kappa, grad%h, grad%kappa, error)
-    else
-      call gno_aggregate_vjp(self%graph%view(), self%reduction, cotangent, in%h, in%kappa, grad%h, &
-        & grad%kappa, error)
-    end if
-  end subroutine aggregate_reverse
-
-  subroutine aggregate_record(self, x, y)
-    class(aggregate_operator), intent(in) :: self
-    type(array_type), intent(in) :: x(:)
-    type(array_type), intent(out) :: y
-
-    y = gno_aggregate(x(1), x(2), self%graph, reduction=reduce_names(self%reduction))
-    y = reshape(y, [self%n_out])
-  end subroutine aggregate_record
 
 end module test_gno_kernel

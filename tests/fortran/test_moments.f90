@@ -1,27 +1,18 @@
 ! SPDX-License-Identifier: MIT
 
-!> offset_moments: values against plain loops, derivatives against differences and each other, the tape
-!> against the kernels, refusals.
+!> offset_moments: values against plain loops, refusals.
 module test_moments
-  use gnograd, only: offset_moments, array_type, reshape, offset_moments_forward, &
-    & offset_moments_vjp, offset_moments_jvp, offset_moments_hvp, graph_type, error_type, dp, sp, &
-    & int64
-  use faces, only: operator_type, check_faces, check_tape, close, numbers
+  use gnograd, only: offset_moments_forward, offset_moments_vjp, offset_moments_jvp, error_type, &
+    & dp, sp, int64
+  use faces, only: close, numbers
   use test_gno, only: irregular_graph
+  use operators, only: offset_moments_operator
   use testing, only: test_type, check, check_refused
   implicit none
   private
   public :: moments_tests
 
   integer, parameter :: d = 3, n_edges = 105, n_moments = 2 + d + d*(d + 1)/2
-
-  type, extends(operator_type) :: moments_operator
-    type(graph_type) :: graph
-  contains
-    procedure :: evaluate => moments_evaluate
-    procedure :: reverse => moments_reverse
-    procedure :: record => moments_record
-  end type moments_operator
 
 contains
 
@@ -30,13 +21,12 @@ contains
 
     tests = [ &
       & test_type("values of both kinds", test_moments_value), &
-      & test_type("derivatives and tape", test_moments_derivatives), &
       & test_type("wrong shapes", test_moments_refused)]
   end function moments_tests
 
   subroutine test_moments_value(error)
     type(error_type), allocatable, intent(out) :: error
-    type(moments_operator) :: operator
+    type(offset_moments_operator) :: operator
     real(dp), allocatable, target :: x(:), y(:)
     real(dp), pointer, contiguous :: sources(:, :), queries(:, :)
     real(dp), allocatable :: wanted(:, :), offset(:, :), length(:)
@@ -81,20 +71,10 @@ contains
       & 1e-5_dp), "r32")
   end subroutine test_moments_value
 
-  subroutine test_moments_derivatives(error)
-    type(error_type), allocatable, intent(out) :: error
-    type(moments_operator) :: operator
-    real(dp), allocatable, target :: x(:), y(:)
-
-    call make_moments(operator, x, y, error)
-    if (.not. allocated(error)) call check_faces(operator, x, error)
-    if (.not. allocated(error)) call check_tape(operator, x, error)
-  end subroutine test_moments_derivatives
-
   subroutine test_moments_refused(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
-    type(moments_operator) :: operator
+    type(offset_moments_operator) :: operator
     real(dp), allocatable, target :: x(:), y(:)
     real(dp), pointer, contiguous :: sources(:, :), queries(:, :)
     real(dp) :: out(n_moments, 4)
@@ -115,10 +95,11 @@ contains
   end subroutine test_moments_refused
 
   subroutine make_moments(operator, x, y, error)
-    type(moments_operator), intent(out) :: operator
+    type(offset_moments_operator), intent(out) :: operator
     real(dp), allocatable, intent(out) :: x(:), y(:)
     type(error_type), allocatable, intent(out) :: error
 
+    operator%d = d
     call irregular_graph(operator%graph, error)
     if (allocated(error)) return
     call operator%add_input([d, int(operator%graph%n_src)])
@@ -127,57 +108,5 @@ contains
     x = numbers(operator%last_of(2), 1)
     allocate (y(operator%n_out))
   end subroutine make_moments
-
-  subroutine moments_evaluate(self, x, y, error, t)
-    class(moments_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: x(:)
-    real(dp), intent(out), contiguous, target :: y(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    real(dp), pointer, contiguous, dimension(:, :) :: sources, queries, t_x, t_y, out
-
-    call self%view(1, x, sources)
-    call self%view(2, x, queries)
-    out(1:n_moments, 1:self%graph%n_dst) => y
-    if (present(t)) then
-      call self%view(1, t, t_x, self%moving)
-      call self%view(2, t, t_y, self%moving)
-      call offset_moments_jvp(self%graph%view(), sources, queries, t_x, t_y, out, error)
-    else
-      call offset_moments_forward(self%graph%view(), sources, queries, out, error)
-    end if
-  end subroutine moments_evaluate
-
-  subroutine moments_reverse(self, c, x, g, error, t)
-    class(moments_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: c(:), x(:)
-    real(dp), intent(inout), contiguous, target :: g(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    real(dp), pointer, contiguous, dimension(:, :) :: sources, queries, t_x, t_y, grad_x, grad_y, &
-      & cotangent
-
-    call self%view(1, x, sources)
-    call self%view(2, x, queries)
-    call self%view(1, g, grad_x, self%wanted)
-    call self%view(2, g, grad_y, self%wanted)
-    cotangent(1:n_moments, 1:self%graph%n_dst) => c
-    if (present(t)) then
-      call self%view(1, t, t_x, self%moving)
-      call self%view(2, t, t_y, self%moving)
-      call offset_moments_hvp(self%graph%view(), cotangent, sources, queries, t_x, t_y, grad_x, &
-        & grad_y, error)
-    else
-      call offset_moments_vjp(self%graph%view(), cotangent, sources, queries, grad_x, grad_y, error)
-    end if
-  end subroutine moments_reverse
-
-  subroutine moments_record(self, x, y)
-    class(moments_operator), intent(in) :: self
-    type(array_type), intent(in) :: x(:)
-    type(array_type), intent(out) :: y
-
-    y = reshape(offset_moments(x(1), x(2), self%graph), [self%n_out])
-  end subroutine moments_record
 
 end module test_moments

@@ -1,14 +1,13 @@
 ! SPDX-License-Identifier: MIT
 
-!> Aggregation by relations: values against plain loops, derivatives against differences and each
-!> other, the tape against the kernels, refusals.
+!> Aggregation by relations: values against plain loops, refusals.
 module test_relational
   use, intrinsic :: iso_fortran_env, only: int32
-  use gnograd, only: agg_relational, agg_relational_forward, agg_relational_vjp, &
-    & agg_relational_jvp, agg_relational_hvp, array_type, reshape, reduce_sum, reduce_mean, &
-    & reduce_names, graph_type, error_type, dp, sp, int64
-  use faces, only: operator_type, check_faces, check_tape, close, numbers
+  use gnograd, only: agg_relational_forward, agg_relational_jvp, reduce_sum, reduce_mean, &
+    & reduce_names, error_type, dp, sp, int64
+  use faces, only: close, numbers
   use test_aggregation, only: ragged_graph
+  use operators, only: agg_relational_operator
   use testing, only: test_type, check, check_refused
   implicit none
   private
@@ -17,17 +16,7 @@ module test_relational
   integer, parameter :: d = 3, do = 2, n_nodes = 6, n_edges = 82, n_bases = 2
   integer(int64), parameter :: n_relations = 4
 
-  type, extends(operator_type) :: relational_operator
-    type(graph_type) :: graph
-    integer(int32) :: edge_type(0:n_edges - 1)
-    integer :: aggregation = reduce_sum
-  contains
-    procedure :: evaluate
-    procedure :: reverse
-    procedure :: record
-  end type relational_operator
-
-  !> Inputs, tangents or gradients
+  !> Inputs
   type :: arrays_type
     real(dp), pointer, contiguous, dimension(:, :) :: x => null(), coeff => null(), own => null()
     real(dp), pointer, contiguous :: w(:) => null()
@@ -40,7 +29,6 @@ contains
 
     tests = [ &
       & test_type("values of both kinds", test_values), &
-      & test_type("derivatives and tape", test_derivatives), &
       & test_type("wrong codes, shapes and types", test_refused)]
   end function relational_tests
 
@@ -48,7 +36,7 @@ contains
 
   subroutine test_values(error)
     type(error_type), allocatable, intent(out) :: error
-    type(relational_operator) :: operator
+    type(agg_relational_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:), y(:), wanted(:)
     real(sp), allocatable :: out(:, :)
@@ -80,7 +68,7 @@ contains
 
   !> The formula, edge by edge.
   function aggregate(operator, in) result(out)
-    type(relational_operator), intent(in) :: operator
+    type(agg_relational_operator), intent(in) :: operator
     type(arrays_type), intent(in) :: in
     real(dp) :: out(operator%n_out), weight(0:n_edges - 1), total
     real(dp) :: rows(operator%n_out/n_nodes, 0:n_nodes - 1)
@@ -115,32 +103,12 @@ contains
     out = reshape(rows, [operator%n_out])
   end function aggregate
 
-  ! ---- derivatives ----
-
-  !> All faces, and the operation on the tape, with all inputs and some.
-  subroutine test_derivatives(error)
-    type(error_type), allocatable, intent(out) :: error
-    type(relational_operator) :: operator
-    real(dp), allocatable, target :: x(:)
-    integer :: aggregation, form
-
-    do aggregation = reduce_sum, reduce_mean
-      do form = 0, 7
-        call make(operator, form, aggregation, x, error)
-        if (.not. allocated(error)) call check_faces(operator, x, error)
-        if (.not. allocated(error)) call check_tape(operator, x, error)
-        if (allocated(error)) error%message = trim(reduce_names(aggregation))//": "//error%message
-        if (allocated(error)) return
-      end do
-    end do
-  end subroutine test_derivatives
-
   ! ---- refusals ----
 
   subroutine test_refused(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
-    type(relational_operator) :: operator
+    type(agg_relational_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:)
     real(dp), allocatable :: out(:, :)
@@ -187,7 +155,7 @@ contains
   ! ---- the operator ----
 
   subroutine make(operator, form, aggregation, x, error)
-    type(relational_operator), intent(out) :: operator
+    type(agg_relational_operator), intent(out) :: operator
     !> Bits: weights, coefficients, own features
     integer, intent(in) :: form, aggregation
     real(dp), allocatable, intent(out) :: x(:)
@@ -195,7 +163,12 @@ contains
     integer :: first, last, k
 
     operator%aggregation = aggregation
-    operator%edge_type = [(mod(k*k + k/5, int(n_relations) - 1), k=1, n_edges)]
+    operator%n_features = d
+    operator%n_relations = n_relations
+    if (btest(form, 1)) operator%n_bases = n_bases
+    if (btest(form, 2)) operator%n_own_features = do
+    allocate (operator%edge_type(0:n_edges - 1))
+    operator%edge_type(:) = [(mod(k*k + k/5, int(n_relations) - 1), k=1, n_edges)]
     call ragged_graph(operator%graph, error)
     if (allocated(error)) return
     call operator%add_input([d, n_nodes])
@@ -213,70 +186,15 @@ contains
     x(first:last) = 1.5_dp + x(first:last)
   end subroutine make
 
-  function arrays(operator, x, mask) result(views)
-    type(relational_operator), intent(in) :: operator
+  function arrays(operator, x) result(views)
+    type(agg_relational_operator), intent(in) :: operator
     real(dp), intent(in), contiguous, target :: x(:)
-    logical, intent(in), optional :: mask(:)
     type(arrays_type) :: views
 
-    call operator%view(1, x, views%x, mask)
-    call operator%view(2, x, views%w, mask)
-    call operator%view(3, x, views%coeff, mask)
-    call operator%view(4, x, views%own, mask)
+    call operator%view(1, x, views%x)
+    call operator%view(2, x, views%w)
+    call operator%view(3, x, views%coeff)
+    call operator%view(4, x, views%own)
   end function arrays
-
-  subroutine evaluate(self, x, y, error, t)
-    class(relational_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: x(:)
-    real(dp), intent(out), contiguous, target :: y(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, tan
-    real(dp), pointer, contiguous :: out(:, :)
-
-    in = arrays(self, x)
-    out(1:self%n_out/n_nodes, 1:n_nodes) => y
-    if (present(t)) then
-      tan = arrays(self, t, self%moving)
-      call agg_relational_jvp(self%graph%view(), n_relations, self%edge_type, self%aggregation, &
-        & in%x, in%w, in%coeff, in%own, tan%x, tan%w, tan%coeff, tan%own, out, error)
-    else
-      call agg_relational_forward(self%graph%view(), n_relations, self%edge_type, &
-        & self%aggregation, in%x, in%w, in%coeff, in%own, out, error)
-    end if
-  end subroutine evaluate
-
-  subroutine reverse(self, c, x, g, error, t)
-    class(relational_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: c(:), x(:)
-    real(dp), intent(inout), contiguous, target :: g(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, grad, tan
-    real(dp), pointer, contiguous :: cotangent(:, :)
-
-    in = arrays(self, x)
-    grad = arrays(self, g, self%wanted)
-    cotangent(1:self%n_out/n_nodes, 1:n_nodes) => c
-    if (present(t)) then
-      tan = arrays(self, t, self%moving)
-      call agg_relational_hvp(self%graph%view(), n_relations, self%edge_type, self%aggregation, &
-        & cotangent, in%x, in%w, in%coeff, in%own, tan%x, tan%w, tan%coeff, tan%own, grad%x, &
-        & grad%w, grad%coeff, grad%own, error)
-    else
-      call agg_relational_vjp(self%graph%view(), n_relations, self%edge_type, self%aggregation, &
-        & cotangent, in%x, in%w, in%coeff, in%own, grad%x, grad%w, grad%coeff, grad%own, error)
-    end if
-  end subroutine reverse
-
-  subroutine record(self, x, y)
-    class(relational_operator), intent(in) :: self
-    type(array_type), intent(in) :: x(:)
-    type(array_type), intent(out) :: y
-
-    y = agg_relational(x(1), self%graph, self%edge_type, int(n_relations), x(2), x(3), x(4), &
-      & reduce_names(self%aggregation))
-    y = reshape(y, [self%n_out])
-  end subroutine record
 
 end module test_relational
