@@ -8,7 +8,7 @@ module gnograd_primitives_prefetch
   use, intrinsic :: iso_c_binding, only: c_int32_t, c_int64_t
   implicit none
   private
-  public :: prefetch, prefetch_rows
+  public :: prefetch, prefetch_rows, prefetch_rows_int32, prefetch_rows_int64
 
   interface
     !> n_bytes from an element on
