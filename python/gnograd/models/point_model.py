@@ -375,7 +375,7 @@ class PointModel(nn.Module):
     # ---- parts ----
 
     def _scaled(self, cloud: Cloud) -> Cloud:
-        # in units of the data, and before the rounding to float32, so that an image is the same point
+        # in units of the data, before the rounding to float32, so that an image is the same point
         period = self.description.layout.period
         near = wrapped(cloud.positions - self.centre, period) / self.scale
         if period is not None:  # also in the middle, where float32 would keep what float64 rounds
