@@ -102,6 +102,25 @@ def test_periodic_boxes_have_no_border(name: str, apart: bool) -> None:
     assert np.abs(model.predict(other) - model.predict(sample)).max() < 1e-5
 
 
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("name", NAMES)
+def test_images_of_regular_grids_are_the_same_points(name: str, d: int) -> None:
+    """Where distances are equal, rounding must not choose other neighbours for images."""
+    n = {1: 40, 2: 11, 3: 6}[d]
+    x = np.stack(np.meshgrid(*d * [np.arange(n) / n], indexing="ij"), -1).reshape(-1, d)
+    rng = np.random.default_rng(0)
+    f = rng.random((len(x), 1)).astype(np.float32)
+    sample = Sample(x, f, x, f, np.zeros(0, np.float32))
+    layout = Layout(d, (Field("f", 1),), (Field("u", 1),), (), (1.0,) * d)
+    model = model_of(PointData([sample], layout), name)
+    expected = model.predict(sample)
+    for moved in (x + 1, x - 7, x + rng.integers(-2, 3, x.shape)):
+        other = dataclasses.replace(sample, points=moved, queries=moved)
+        assert np.abs(model.predict(other) - expected).max() < 1e-5 * np.abs(expected).max()
+    if name == "gno":  # and all points have equally many
+        assert len(model.graphs(model.positions(x))["near"].in_degree.unique()) == 1
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_positions_stay_float32_under_autocast(name: str) -> None:
     """In bfloat16 neighbouring points would coincide."""

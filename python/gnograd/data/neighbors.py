@@ -23,6 +23,7 @@ FEW = 3
 CLOUDS = 32
 _LOOKED_AT = 2000
 """Largest numbers of clouds and of points from which a typical distance is computed."""
+_ROUNDING = 1e-5
 _MOST = 100_000
 """Largest number of points of a cloud that are looked at."""
 
@@ -58,7 +59,8 @@ def radius_of(
         found += np.maximum.reduceat(distances, np.arange(0, len(distances), k)).tolist()
         if len(found) >= _LOOKED_AT:
             break
-    radius = float(np.median(found))
+    # on a regular grid many distances are equal but for rounding: all of them are within the radius
+    radius = float(np.median(found)) * (1 + _ROUNDING)
     return radius if radius > 0 else 1.0
 
 

@@ -91,7 +91,7 @@ class _Reading:
         )  # fmt: skip
         there = contents.arrays
         self.large = sum(there[n].nbytes for n in every if n is not None) > LIMIT
-        """Whether samples are made, and numbers converted, only when they are asked for."""
+        """True if samples are made, and numbers converted, only when they are asked for."""
 
     def data(self, needs_outputs: bool) -> PointData:
         names = self.names

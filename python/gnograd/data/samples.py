@@ -219,7 +219,7 @@ class PointData:
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Meaning of each axis of the arrays of the first file."""
     found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What has been computed of all samples."""
+    """Results that have been computed of all samples."""
 
     def __len__(self) -> int:
         return len(self.samples)

@@ -25,6 +25,9 @@ __all__ = ["Description", "PointModel"]
 
 Array = NDArray[Any]
 
+_STEPS = 2.0**24
+"""Steps in a unit of the scaled box, as far as float32 tells points apart at its border."""
+
 _STATISTICS = ("input", "parameter", "output")
 
 
@@ -372,8 +375,11 @@ class PointModel(nn.Module):
     # ---- parts ----
 
     def _scaled(self, cloud: Cloud) -> Cloud:
-        # before the rounding to float32, so that an image is the same point
-        near = wrapped((cloud.positions - self.centre) / self.scale, self.network.period)
+        # in units of the data, before the rounding to float32, so that an image is the same point
+        period = self.description.layout.period
+        near = wrapped(cloud.positions - self.centre, period) / self.scale
+        if period is not None:  # also in the middle, where float32 would keep what float64 rounds
+            near = (near * _STEPS).round() / _STEPS
         return cloud._replace(positions=near.to(self.centre.dtype))
 
     def _features(self, cloud: Cloud, inputs: Tensor, parameters: Tensor | None) -> Tensor:
