@@ -101,6 +101,14 @@ def test_key_padding_masks(shape, kind, layout):
     torch.testing.assert_close(gt.scaled_dot_product_attention(*arrays, attn_mask=wide), expected)
 
 
+def test_padding_need_not_be_finite():
+    q, k, v = randn(2, 4, 7, 3), randn(2, 4, 9, 3), randn(2, 4, 9, 5)
+    seen = torch.arange(9) < torch.tensor([6, 9])[:, None, None, None]
+    expected = plain(q, k, v, attn_mask=seen)
+    k[0, :, 6:] = v[0, :, 6:] = torch.nan
+    torch.testing.assert_close(gt.scaled_dot_product_attention(q, k, v, seen), expected)
+
+
 def test_gradients_to_second_order():
     q, k, v = randn(2, 2, 3, 2), randn(2, 2, 4, 2), randn(2, 2, 4, 2)
     mask = randn(2, 1, 1, 4)
