@@ -340,6 +340,27 @@ def test_gumbel_noise_compiled_and_in_batches():
     assert layer.bfloat16()(x.bfloat16()).isfinite().all()
 
 
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (gt.SliceAttention, {}),
+        (gt.SliceAttention, {"plus": True}),
+        (gt.SliceAttention, {"plus": True, "gumbel": False}),
+        (gt.FLARE, {}),
+    ],
+)
+@pytest.mark.parametrize("shape", [(0, 5, 6), (2, 0, 6), (0, 0, 6), (0, 6), (1, 1, 6)])
+def test_nothing_there(kind, options, shape):
+    layer = kind(6, heads=2, dim_head=3, **options).double()
+    x = randn(*shape).requires_grad_()
+    out = layer(x)
+    assert out.shape == x.shape
+    (slope,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
+    slope.square().sum().backward()
+    assert x.grad.shape == x.shape
+    assert torch.isfinite(x.grad).all()
+
+
 def test_gumbel_noise_in_tiles(monkeypatch):
     """Tiles of points change nothing but rounding, up to second derivatives, in packed clouds."""
     layer, x = slices(plus=True).train(), randn(31, 6).requires_grad_()
