@@ -12,8 +12,15 @@ PyTorch       Transolver's slice attention written plainly; torch's scaled_dot_p
 compiled      the same through torch.compile
 products      the products of the plain formula at the rate of a large sgemm (a bound, not a run)
 
-    python benchmarks/attention.py [--cases slices latents anchors dense tree] [--points 50000]
-                                   [--runs 5] [--threads 1] [--clock processor] [--json FILE]
+Of a training step it also measures what is kept for the backward pass, inputs included, and the
+peak of the step with its results.
+
+    python benchmarks/attention.py [--cases slices latents anchors dense tree] [--points 50000 ...]
+                                   [--peers PyTorch compiled] [--runs 5] [--threads 1]
+                                   [--clock processor] [--json FILE]
+
+Attention to 64 slices, of 64 latent points and to 64 anchors is of all points; dense attention is
+of a sixteenth of them.
 
 The tree has balls of 64 points that share a selection, and compressed tokens of 8; 16 balls are
 kept on every level, and 8 selected. `compared` selects among all balls, of up to 50,000 points.
@@ -22,9 +29,13 @@ Needs PyTorch; compiling needs a C++ compiler.
 """
 
 import argparse
+import multiprocessing
+import os
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 
 import torch
+from contest import peak_memory
 from results import CLOCKS, Results, add_clock, add_option
 from torch.nn import functional
 
@@ -32,6 +43,7 @@ import gnograd as gg
 import gnograd.torch as gt
 
 HEADS, WIDTH, SLICES = 8, 32, 64
+PEERS = "PyTorch", "compiled"
 Step = Callable[..., torch.Tensor]
 
 
@@ -130,7 +142,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     every = [*CASES, "tree"]
     parser.add_argument("--cases", nargs="+", choices=every, default=every)
-    parser.add_argument("--points", type=int, default=50_000)
+    parser.add_argument("--points", type=int, nargs="+", default=[50_000])
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=PEERS)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     add_clock(parser)
@@ -139,44 +152,95 @@ def main() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(given.threads)
     gg.set_num_threads(given.threads)
-    seconds = CLOCKS[given.clock]
     results = Results(given.json, share_of="sgemm")
     for name in given.cases:
-        if name == "tree":
-            middle = taken_in_turns(tree(given.points), given.runs, seconds)
-            print("tree, forward:", *(f"{who} {1e3 * t:.1f} ms" for who, t in middle.items()))
-            for who, t in middle.items():
-                results.add(
-                    name, "forward", who, threads=given.threads, seconds=t,
-                    ratio=t / middle["gnograd"],
-                )  # fmt: skip
-            continue
-        inputs, steps, operations = CASES[name](given.points)
-        steps["compiled"] = torch.compile(steps["PyTorch"])
-        out = steps["PyTorch"](*inputs)
-        c = torch.randn_like(out)
-        for face, factor in ("forward", 1), ("training", 3):
-            calls = {
-                who: forward(step, inputs) if factor == 1 else training(step, inputs, c)
-                for who, step in steps.items()
-            }
-            check(calls)
-            times: dict[str, list[float]] = {who: [] for who in (*calls, "products")}
-            for _ in range(given.runs):
-                for who, call in calls.items():
-                    start = seconds()
-                    call()
-                    times[who].append(seconds() - start)
-                times["products"].append(factor * operations / sgemm_rate(seconds))
-            middle = {who: sorted(t)[len(t) // 2] for who, t in times.items()}
-            print(f"{name}, {face}:", *(f"{who} {1e3 * t:.1f} ms" for who, t in middle.items()))
-            for who, t in middle.items():
-                if who == "products":
-                    continue
-                results.add(
-                    name, face, who, threads=given.threads, seconds=t,
-                    ratio=t / middle["gnograd"], share=middle["products"] / t,
-                )  # fmt: skip
+        for n in given.points:
+            if name == "tree":
+                run_tree(n, given, results)
+            else:
+                run(name, n, given, results)
+
+
+def run_tree(n: int, given: argparse.Namespace, results: Results) -> None:
+    """Times of selections from n points, and of what they feed."""
+    middle = taken_in_turns(tree(n), given.runs, CLOCKS[given.clock])
+    label = f"tree, {n:,} points"
+    print(f"{label}, forward:", *(f"{who} {1e3 * t:.1f} ms" for who, t in middle.items()))
+    for who, t in middle.items():
+        results.add(
+            label, "forward", who, threads=given.threads, seconds=t, ratio=t / middle["gnograd"]
+        )
+
+
+def run(name: str, n: int, given: argparse.Namespace, results: Results) -> None:
+    """Times, and memory of training, of a case with n points."""
+    inputs, steps, operations = CASES[name](n)
+    seconds = CLOCKS[given.clock]
+    label = f"{name}, {inputs[0].shape[-2] if name == 'dense' else n:,} points"
+    steps["compiled"] = torch.compile(steps["PyTorch"])
+    steps = {who: step for who, step in steps.items() if who in ("gnograd", *given.peers)}
+    c = torch.randn_like(steps["gnograd"](*inputs))
+    for face, factor in ("forward", 1), ("training", 3):
+        calls = {
+            who: forward(step, inputs) if factor == 1 else training(step, inputs, c)
+            for who, step in steps.items()
+        }
+        check(calls)
+        times: dict[str, list[float]] = {who: [] for who in (*calls, "products")}
+        for _ in range(given.runs):
+            for who, call in calls.items():
+                start = seconds()
+                call()
+                times[who].append(seconds() - start)
+            times["products"].append(factor * operations / sgemm_rate(seconds))
+        middle = {who: sorted(t)[len(t) // 2] for who, t in times.items()}
+        for who in calls:
+            memory: dict[str, float] = {}
+            if face == "training":
+                memory = {
+                    "kept": kept(steps[who], inputs), "memory": peak(name, n, who, given.threads)
+                }  # fmt: skip
+            print(
+                f"{label}, {face}: {who} {1e3 * middle[who]:.1f} ms",
+                *(f"{what} {size / 2**20:.1f} MiB" for what, size in memory.items()),
+            )
+            results.add(
+                label, face, who, threads=given.threads, seconds=middle[who],
+                ratio=middle[who] / middle["gnograd"], share=middle["products"] / middle[who],
+                **memory,
+            )  # fmt: skip
+
+
+def kept(step: Step, inputs: tuple[torch.Tensor, ...]) -> int:
+    """Bytes that are kept for the backward pass, each memory once."""
+    sizes: dict[int, int] = {}
+
+    def keep(x: torch.Tensor) -> torch.Tensor:
+        sizes[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        out = step(*(x.clone().requires_grad_() for x in inputs))
+    del out
+    return sum(sizes.values())
+
+
+def peak(name: str, n: int, who: str, threads: int) -> int:
+    """Peak bytes of a training step with its results."""
+    # a new process gives back what it frees, which a step would otherwise use again unseen
+    os.environ["MALLOC_MMAP_THRESHOLD_"] = "131072"
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_peak, name, n, who, threads).result()
+
+
+def _peak(name: str, n: int, who: str, threads: int) -> int:
+    torch.set_num_threads(threads)
+    gg.set_num_threads(threads)
+    inputs, steps, _ = CASES[name](n)
+    steps["compiled"] = torch.compile(steps["PyTorch"])
+    call = training(steps[who], inputs, torch.ones_like(steps["gnograd"](*inputs)))
+    call()
+    return peak_memory(call)[0]
 
 
 def taken_in_turns(

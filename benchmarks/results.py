@@ -8,6 +8,7 @@ seconds   of a call
 ratio     to gnograd's time in the same run
 share     of the rate that `share_of` names
 memory    bytes at the peak of a call beside its inputs
+kept      bytes that a forward pass keeps for the backward pass, inputs included
 rows      that all parts of a graph need of others
 ulp       largest error that was seen, in units in the last place of the result
 error     of a trained model on test samples, `finer` on more points than it was trained on

@@ -101,6 +101,14 @@ def test_key_padding_masks(shape, kind, layout):
     torch.testing.assert_close(gt.scaled_dot_product_attention(*arrays, attn_mask=wide), expected)
 
 
+def test_padding_need_not_be_finite():
+    q, k, v = randn(2, 4, 7, 3), randn(2, 4, 9, 3), randn(2, 4, 9, 5)
+    seen = torch.arange(9) < torch.tensor([6, 9])[:, None, None, None]
+    expected = plain(q, k, v, attn_mask=seen)
+    k[0, :, 6:] = v[0, :, 6:] = torch.nan
+    torch.testing.assert_close(gt.scaled_dot_product_attention(q, k, v, seen), expected)
+
+
 def test_gradients_to_second_order():
     q, k, v = randn(2, 2, 3, 2), randn(2, 2, 4, 2), randn(2, 2, 4, 2)
     mask = randn(2, 1, 1, 4)
@@ -330,6 +338,27 @@ def test_gumbel_noise_compiled_and_in_batches():
     same = torch.vmap(layer, randomness="same")(x[:1].expand(2, -1, -1))
     torch.testing.assert_close(same[0], same[1])
     assert layer.bfloat16()(x.bfloat16()).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (gt.SliceAttention, {}),
+        (gt.SliceAttention, {"plus": True}),
+        (gt.SliceAttention, {"plus": True, "gumbel": False}),
+        (gt.FLARE, {}),
+    ],
+)
+@pytest.mark.parametrize("shape", [(0, 5, 6), (2, 0, 6), (0, 0, 6), (0, 6), (1, 1, 6)])
+def test_nothing_there(kind, options, shape):
+    layer = kind(6, heads=2, dim_head=3, **options).double()
+    x = randn(*shape).requires_grad_()
+    out = layer(x)
+    assert out.shape == x.shape
+    (slope,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
+    slope.square().sum().backward()
+    assert x.grad.shape == x.shape
+    assert torch.isfinite(x.grad).all()
 
 
 def test_gumbel_noise_in_tiles(monkeypatch):

@@ -107,7 +107,7 @@ def ulps(error: float) -> str:
     return f"{error:.1f} ulp" if error < 1000 else f"{error:.0e} ulp"
 
 
-MEASURED = {"ulp": ulps, "memory": mebibytes, "rows": "{:,}".format}
+MEASURED = {"ulp": ulps, "kept": mebibytes, "memory": mebibytes, "rows": "{:,}".format}
 """Quantities besides times that have a column for each contestant, and their formats."""
 HEADS = {"ulp": "error"}
 

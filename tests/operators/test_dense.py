@@ -151,6 +151,37 @@ def test_keys_may_be_hidden_by_their_bias(name, rng):
     assert_allclose(value, expected, rtol=1e-12, atol=1e-14)
 
 
+@every_operator
+@pytest.mark.parametrize("n_keys", [11, 300, 1300])
+@pytest.mark.parametrize("n_queries", [7, 600])
+def test_hidden_keys_need_not_be_finite(n_queries, n_keys, name, rng):
+    """Results are those without the keys, and gradients to them 0."""
+    sizes = {"Tq": n_queries, "Tk": n_keys, "Tt": n_queries}
+    call = Call(case(name, **sizes, cu_q=None, cu_k=None), None, rng)
+    hidden = [2, n_keys - 2]
+    spoilt, fewer = [], []
+    for arrays in (call.inputs, call.tangents, call.cotangents):
+        fewer.append([np.delete(x, hidden, 0) if len(x) == n_keys else x for x in arrays])
+        spoilt.append([x.copy() for x in arrays])
+        for x in spoilt[-1]:
+            if len(x) == n_keys:
+                x[hidden] = np.nan
+    spoilt[0][3][hidden] = -np.inf
+
+    def faces(inputs, tangents, cotangents):
+        operator, static = call.operator, call.static
+        yield operator(*inputs, **static)
+        yield operator.jvp(inputs, tangents, **static)
+        yield from operator.vjp(cotangents[0], inputs, **static)
+        yield from operator.hvp(cotangents[0], inputs, tangents, **static)
+
+    for found, expected in zip(faces(*spoilt), faces(*fewer), strict=True):
+        if len(found) == n_keys:
+            assert not found[hidden].any()
+            found = np.delete(found, hidden, 0)
+        assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_keys", [11, 300, 1300])
 @pytest.mark.parametrize("which", range(5))

@@ -235,7 +235,8 @@ class _Noise:
         self.tiles: list[list[slice]] = []
         first = 0
         for size in sizes:
-            ends = range(first, first + size, rows)
+            # an empty item has an empty tile, through which derivatives run
+            ends = range(first, first + max(size, 1), rows)
             self.tiles.append([slice(a, min(a + rows, first + size)) for a in ends])
             first += size
 
@@ -250,7 +251,7 @@ class _Noise:
             sum((self._called(one, content[tile], tile) for tile in tiles), none)
             for tiles in self.tiles
         ]
-        return torch.cat(items)
+        return torch.cat(items or [content[:0]])
 
     def spread(self, tokens: Tensor) -> Tensor:
         """Sums of tokens (B slices, heads, D) for every point, (B N, heads, D)."""
@@ -258,9 +259,9 @@ class _Noise:
         def one(tokens: Tensor, *parts: Any) -> Tensor:
             return torch.einsum("nhs,shd->nhd", self._weights(*parts), tokens)
 
-        items = zip(self.tiles, tokens.split(self.layer.slice_num), strict=True)
+        items = zip(self.tiles, tokens.split([self.layer.slice_num] * len(self.tiles)), strict=True)
         rows = [self._called(one, mine, tile) for tiles, mine in items for tile in tiles]
-        return torch.cat(rows) if rows else tokens.new_zeros(0, *tokens.shape[1:])
+        return torch.cat(rows or [tokens[:0]])
 
     def _called(self, one: Callable[..., Tensor], array: Tensor, tile: slice) -> Tensor:
         """Call for a tile, whose weights are made again in the backward pass if there are more."""
