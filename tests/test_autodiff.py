@@ -707,6 +707,9 @@ def c_calls(tape, x):
         "adam": lambda: _core.gnograd_adam_create(
             here, 1, address(handles), 0.1, 0.9, 0.9, 1e-8, 0, where
         ),
+        "adamw": lambda: _core.gnograd_adamw_create(
+            here, 1, address(handles), 0.1, 0.9, 0.9, 1e-8, 0, where
+        ),
         "exp": lambda: _core.gnograd_array_exp(here, x),
         "add": lambda: _core.gnograd_array_add(here, like._handle, x),
         "scalar": lambda: _core.gnograd_array_scalar(here, x, 1.0),
@@ -931,6 +934,48 @@ def test_adam_is_its_formula(rng, dtype, weight_decay):
     np.testing.assert_allclose(x.value, p, rtol=2e-5 if dtype == "float32" else 1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("max_norm", [0.5, 1e9])
+def test_adamw_and_clipping_are_those_of_pytorch(rng, dtype, max_norm):
+    torch = pytest.importorskip("torch")
+    tape = ad.Tape(dtype)
+    starts = [rng.normal(size=shape).astype(dtype) for shape in ((3, 2), (4,))]
+    x = [tape.parameter(start) for start in starts]
+    adam = ad.AdamW(x, lr=0.1, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.3)
+    y = [torch.tensor(start, requires_grad=True) for start in starts]
+    theirs = torch.optim.AdamW(y, lr=0.1, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.3)
+    for k in range(10):
+        adam.lr = theirs.param_groups[0]["lr"] = 0.1 / (k + 1)
+        with tape.step():
+            sum(ad.sum((p - k) ** 4) for p in x).backward()
+        norm = adam.clip_gradients(max_norm)
+        adam.step()
+        theirs.zero_grad()
+        sum(((p - k) ** 4).sum() for p in y).backward()
+        assert norm == pytest.approx(
+            float(torch.nn.utils.clip_grad_norm_(y, max_norm)),
+            rel=1e-5 if dtype == "float32" else 1e-12,
+        )
+        theirs.step()
+    for ours, other in zip(x, y, strict=True):
+        # values of about one, some of which come near zero by subtraction
+        np.testing.assert_allclose(
+            ours.value, other.detach(), rtol=0, atol=2e-7 if dtype == "float32" else 1e-14
+        )
+
+
+def test_clipping_without_gradients_is_an_error():
+    tape = ad.Tape("float64")
+    x = tape.parameter([1.0, -1.0])
+    adam = ad.AdamW([x])
+    with tape.step():
+        ad.sum(x * x).backward()
+        with pytest.raises(ValueError, match="one number"):
+            (x * x).backward()
+    with pytest.raises(ValueError, match="no gradients"):
+        adam.clip_gradients(1.0)
+
+
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_sgd_is_its_formula(rng, momentum):
     tape = ad.Tape("float64")
@@ -948,7 +993,12 @@ def test_sgd_is_its_formula(rng, momentum):
 
 
 @pytest.mark.parametrize(
-    "make", [lambda x: ad.Adam(x, lr=0.1), lambda x: ad.SGD(x, lr=0.1, momentum=0.9)]
+    "make",
+    [
+        lambda x: ad.Adam(x, lr=0.1),
+        lambda x: ad.AdamW(x, lr=0.1),
+        lambda x: ad.SGD(x, lr=0.1, momentum=0.9),
+    ],
 )
 def test_optimizers_go_on_from_their_state(make):
     def run(optimizer, x, n):

@@ -8,7 +8,8 @@ module gnograd_capi_optimizer
   use gnograd_core_error, only: error_type, check_allocation, set_error => fail, code_index
   use gnograd_autodiff_array, only: array_type, is_open, kind_r32, kind_r64
   use gnograd_autodiff_operands, only: failed
-  use gnograd_autodiff_optimizer, only: optimizer_type, adam_type, sgd_type
+  use gnograd_autodiff_optimizer, only: optimizer_type, adam_type, adamw_type, &
+    & sgd_type
   use gnograd_autodiff_tape, only: tape_type
   use gnograd_capi_autodiff, only: arrays_of, copy_in, copy_out
   use gnograd_entries_status, only: status_of
@@ -38,6 +39,23 @@ contains
     call box(adam, error, optimizer)
     status = status_and_clear(tape, error)
   end function gnograd_adam_create
+
+  function gnograd_adamw_create(tape, n, parameters, lr, beta1, beta2, eps, weight_decay, &
+      & optimizer) result(status) bind(c, name="gnograd_adamw_create")
+    type(c_ptr), value :: tape
+    integer(c_int64_t), value :: n
+    integer(c_int64_t), intent(in) :: parameters(n)
+    real(c_double), value :: lr, beta1, beta2, eps, weight_decay
+    type(c_ptr), intent(out) :: optimizer
+    integer(c_int) :: status
+    type(adamw_type) :: adamw
+    type(error_type), allocatable :: error
+
+    call adamw%init(arrays_of(tape, parameters), lr, error, beta1, beta2, eps, &
+      & weight_decay)
+    call box(adamw, error, optimizer)
+    status = status_and_clear(tape, error)
+  end function gnograd_adamw_create
 
   function gnograd_sgd_create(tape, n, parameters, lr, momentum, optimizer) result(status) &
       & bind(c, name="gnograd_sgd_create")
@@ -99,20 +117,42 @@ contains
     integer(c_int) :: status
     type(optimizer_box), pointer :: boxed
     type(error_type), allocatable :: error
-    integer :: k
 
     call c_f_pointer(optimizer, boxed)
     boxed%it%lr = lr
     call boxed%it%step(error)
+    status = status_and_forget(boxed%it, error)
+  end function gnograd_optimizer_step
+
+  function gnograd_optimizer_clip_gradients(optimizer, max_norm, eps, norm) result(status) &
+      & bind(c, name="gnograd_optimizer_clip_gradients")
+    type(c_ptr), value :: optimizer
+    real(c_double), value :: max_norm, eps
+    real(c_double), intent(out) :: norm
+    integer(c_int) :: status
+    type(optimizer_box), pointer :: boxed
+    type(error_type), allocatable :: error
+
+    call c_f_pointer(optimizer, boxed)
+    call boxed%it%clip_gradients(max_norm, norm, error, eps)
+    status = status_and_forget(boxed%it, error)
+  end function gnograd_optimizer_clip_gradients
+
+  !> Status of an error, which is cleared from the tapes of the parameters.
+  function status_and_forget(it, error) result(status)
+    class(optimizer_type), intent(in) :: it
+    type(error_type), allocatable, intent(in) :: error
+    integer(c_int) :: status
+    integer :: k
+
     status = status_of(error)
     if (.not. allocated(error)) return
-    do k = 1, size(boxed%it%parameters)
-      call forget(boxed%it%parameters(k))
+    do k = 1, size(it%parameters)
+      call forget(it%parameters(k))
     end do
 
   contains
 
-    !> Clear the error of a tape, which the status returns.
     subroutine forget(x)
       type(array_type), intent(in) :: x
 
@@ -120,7 +160,7 @@ contains
       if (failed(x%store)) deallocate (x%store%error)
     end subroutine forget
 
-  end function gnograd_optimizer_step
+  end function status_and_forget
 
   function gnograd_optimizer_steps(optimizer) result(steps) &
       & bind(c, name="gnograd_optimizer_steps")

@@ -1,14 +1,13 @@
 ! SPDX-License-Identifier: MIT
 
-!> Aggregation: values against plain loops, derivatives against differences and each other, the tape
-!> against the kernels, arrays that may be absent, refusals.
+!> Aggregation: values against plain loops, arrays that may be absent, refusals.
 module test_aggregation
-  use gnograd, only: agg_weighted, agg_simple, agg_concat, agg_weighted_forward, agg_weighted_vjp, &
-    & agg_weighted_jvp, agg_weighted_hvp, agg_simple_forward, agg_simple_vjp, agg_simple_jvp, &
-    & agg_simple_hvp, agg_concat_forward, agg_concat_vjp, agg_concat_jvp, agg_concat_hvp, &
-    & array_type, reshape, reduce_sum, reduce_mean, reduce_min, reduce_max, reduce_names, &
-    & graph_type, error_type, dp, sp, int64
-  use faces, only: operator_type, check_faces, check_tape, close, numbers
+  use gnograd, only: agg_weighted_forward, &
+    & agg_weighted_vjp, agg_weighted_jvp, agg_weighted_hvp, agg_simple_forward, agg_simple_vjp, &
+    & agg_simple_jvp, agg_concat_forward, agg_concat_vjp, agg_concat_hvp, reduce_sum, &
+    & reduce_mean, reduce_min, reduce_max, reduce_names, graph_type, error_type, dp, sp, int64
+  use faces, only: close, numbers
+  use operators, only: agg_concat_operator
   use testing, only: test_type, check, check_refused
   implicit none
   private
@@ -17,18 +16,7 @@ module test_aggregation
   integer, parameter :: form_weighted = 1, form_simple = 2, form_concat = 3
   integer, parameter :: d = 5, de = 3, do = 4, n_nodes = 6, n_edges = 82
 
-  type, extends(operator_type) :: aggregation_operator
-    type(graph_type) :: graph
-    integer :: form = form_concat, aggregation = reduce_sum
-    !> Give the vjp what forward saves
-    logical :: saved = .false.
-  contains
-    procedure :: evaluate
-    procedure :: reverse
-    procedure :: record
-  end type aggregation_operator
-
-  !> Inputs, tangents or gradients
+  !> Inputs or gradients
   type :: arrays_type
     real(dp), pointer, contiguous, dimension(:, :) :: x => null(), e => null(), own => null()
     real(dp), pointer, contiguous :: w(:) => null()
@@ -42,9 +30,6 @@ contains
     tests = [ &
       & test_type("values of both kinds", test_values), &
       & test_type("what forward saves", test_saved), &
-      & test_type("derivatives and tape, agg_weighted", test_weighted), &
-      & test_type("derivatives and tape, agg_simple", test_simple), &
-      & test_type("derivatives and tape, agg_concat", test_concat), &
       & test_type("the operators are blocks of one", test_blocks), &
       & test_type("inputs that no gradient needs", test_absent), &
       & test_type("own features that are x", test_own_is_x), &
@@ -66,7 +51,7 @@ contains
 
   subroutine test_values(error)
     type(error_type), allocatable, intent(out) :: error
-    type(aggregation_operator) :: operator
+    type(agg_concat_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:), y(:)
     real(dp) :: wanted(d + de + do, n_nodes)
@@ -132,7 +117,7 @@ contains
   !> The sums of weights, and the positions of the edges that won: those with the values of out.
   subroutine test_saved(error)
     type(error_type), allocatable, intent(out) :: error
-    type(aggregation_operator) :: operator
+    type(agg_concat_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:)
     real(dp) :: out(d, 0:n_nodes - 1), degree(0:n_nodes - 1), total
@@ -171,52 +156,12 @@ contains
     end do
   end subroutine test_saved
 
-  ! ---- derivatives ----
-
-  subroutine test_weighted(error)
-    type(error_type), allocatable, intent(out) :: error
-
-    call check_derivatives(form_weighted, error)
-  end subroutine test_weighted
-
-  subroutine test_simple(error)
-    type(error_type), allocatable, intent(out) :: error
-
-    call check_derivatives(form_simple, error)
-  end subroutine test_simple
-
-  subroutine test_concat(error)
-    type(error_type), allocatable, intent(out) :: error
-
-    call check_derivatives(form_concat, error)
-  end subroutine test_concat
-
-  !> All faces of an operator, with and without what forward saves, and its operation on the tape.
-  subroutine check_derivatives(form, error)
-    integer, intent(in) :: form
-    type(error_type), allocatable, intent(out) :: error
-    type(aggregation_operator) :: operator
-    real(dp), allocatable, target :: x(:)
-    integer :: aggregation, k
-
-    do aggregation = reduce_sum, reduce_max
-      do k = 0, 1
-        call make(operator, form, aggregation, x, error)
-        operator%saved = k == 1
-        if (.not. allocated(error)) call check_faces(operator, x, error)
-        if (.not. allocated(error)) call check_tape(operator, x, error)
-        if (allocated(error)) error%message = trim(reduce_names(aggregation))//": "//error%message
-        if (allocated(error)) return
-      end do
-    end do
-  end subroutine check_derivatives
-
   ! ---- absent arrays ----
 
   !> agg_weighted and agg_simple are agg_concat with other inputs.
   subroutine test_blocks(error)
     type(error_type), allocatable, intent(out) :: error
-    type(aggregation_operator) :: operator
+    type(agg_concat_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:)
     real(dp) :: all_blocks(d + de + do, n_nodes), out(d, n_nodes), pair(d + de, n_nodes), &
@@ -250,7 +195,7 @@ contains
   !> Gradients come out the same without the inputs that they do not depend on.
   subroutine test_absent(error)
     type(error_type), allocatable, intent(out) :: error
-    type(aggregation_operator) :: operator
+    type(agg_concat_operator) :: operator
     type(arrays_type) :: in, grad
     real(dp), allocatable, target :: x(:), g(:)
     real(dp) :: c(d + de + do, n_nodes), grad_x(d, n_nodes), grad_e(de, n_edges), &
@@ -294,7 +239,7 @@ contains
   !> grad_x gets the sum of both gradients.
   subroutine test_own_is_x(error)
     type(error_type), allocatable, intent(out) :: error
-    type(aggregation_operator) :: operator
+    type(agg_concat_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:)
     real(dp), dimension(d, n_nodes) :: grad_x, grad_own, both
@@ -331,7 +276,7 @@ contains
   subroutine test_refused(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
-    type(aggregation_operator) :: operator
+    type(agg_concat_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:)
     real(dp) :: out(d + de + do, n_nodes), of_x(d, n_nodes), grad_e(de, n_edges)
@@ -386,14 +331,16 @@ contains
   ! ---- the operators ----
 
   subroutine make(operator, form, aggregation, x, error)
-    type(aggregation_operator), intent(out) :: operator
+    type(agg_concat_operator), intent(out) :: operator
     integer, intent(in) :: form, aggregation
     real(dp), allocatable, intent(out) :: x(:)
     type(error_type), allocatable, intent(out) :: error
     integer :: first, last
 
-    operator%form = form
     operator%aggregation = aggregation
+    operator%n_features = d
+    if (form /= form_weighted) operator%n_edge_features = de
+    if (form == form_concat) operator%n_own_features = do
     call ragged_graph(operator%graph, error)
     if (allocated(error)) return
     call operator%add_input([d, n_nodes])
@@ -412,138 +359,15 @@ contains
     x(first:last) = 1.5_dp + x(first:last)
   end subroutine make
 
-  function arrays(operator, x, mask) result(views)
-    type(aggregation_operator), intent(in) :: operator
+  function arrays(operator, x) result(views)
+    type(agg_concat_operator), intent(in) :: operator
     real(dp), intent(in), contiguous, target :: x(:)
-    logical, intent(in), optional :: mask(:)
     type(arrays_type) :: views
 
-    call operator%view(1, x, views%x, mask)
-    call operator%view(2, x, views%w, mask)
-    call operator%view(3, x, views%e, mask)
-    call operator%view(4, x, views%own, mask)
+    call operator%view(1, x, views%x)
+    call operator%view(2, x, views%w)
+    call operator%view(3, x, views%e)
+    call operator%view(4, x, views%own)
   end function arrays
-
-  subroutine evaluate(self, x, y, error, t)
-    class(aggregation_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: x(:)
-    real(dp), intent(out), contiguous, target :: y(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, tan
-    real(dp), pointer, contiguous :: out(:, :)
-
-    in = arrays(self, x)
-    out(1:self%n_out/n_nodes, 1:n_nodes) => y
-    if (present(t)) then
-      tan = arrays(self, t, self%moving)
-      select case (self%form)
-      case (form_weighted)
-        call agg_weighted_jvp(self%graph%view(), self%aggregation, in%x, in%w, tan%x, tan%w, &
-          & out, error)
-      case (form_simple)
-        call agg_simple_jvp(self%graph%view(), self%aggregation, in%x, in%e, tan%x, tan%e, out, &
-          & error)
-      case default
-        call agg_concat_jvp(self%graph%view(), self%aggregation, in%x, in%w, in%e, in%own, &
-          & tan%x, tan%w, &
-          & tan%e, tan%own, out, error)
-      end select
-    else
-      select case (self%form)
-      case (form_weighted)
-        call agg_weighted_forward(self%graph%view(), self%aggregation, in%x, in%w, out, error=error)
-      case (form_simple)
-        call agg_simple_forward(self%graph%view(), self%aggregation, in%x, in%e, out, error=error)
-      case default
-        call agg_concat_forward(self%graph%view(), self%aggregation, in%x, in%w, in%e, in%own, &
-          & out, &
-          & error=error)
-      end select
-    end if
-  end subroutine evaluate
-
-  subroutine reverse(self, c, x, g, error, t)
-    class(aggregation_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: c(:), x(:)
-    real(dp), intent(inout), contiguous, target :: g(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, grad, tan
-    real(dp), pointer, contiguous :: cotangent(:, :)
-    real(dp), allocatable :: out(:, :), degree(:)
-    integer(int64), allocatable :: location(:, :)
-
-    in = arrays(self, x)
-    grad = arrays(self, g, self%wanted)
-    cotangent(1:self%n_out/n_nodes, 1:n_nodes) => c
-    if (present(t)) tan = arrays(self, t, self%moving)
-    if (self%saved .and. .not. present(t)) &
-      & allocate (out, mold=cotangent)
-    if (allocated(out)) allocate (degree(n_nodes), &
-      & location(merge(d, d + de, self%form == form_weighted), n_nodes))
-    select case (self%form)
-    case (form_weighted)
-      if (present(t)) then
-        call agg_weighted_hvp(self%graph%view(), self%aggregation, cotangent, in%x, in%w, tan%x, &
-          & tan%w, &
-          & grad%x, grad%w, error)
-        return
-      end if
-      if (self%saved) call agg_weighted_forward(self%graph%view(), self%aggregation, in%x, in%w, &
-        & out, &
-        & location, degree, error)
-      if (allocated(error)) return
-      call agg_weighted_vjp(self%graph%view(), self%aggregation, cotangent, in%x, in%w, out, &
-        & location, &
-        & degree, grad%x, grad%w, error)
-    case (form_simple)
-      if (present(t)) then
-        call agg_simple_hvp(self%graph%view(), self%aggregation, cotangent, in%x, in%e, tan%x, &
-          & tan%e, &
-          & grad%x, grad%e, error)
-        return
-      end if
-      if (self%saved) call agg_simple_forward(self%graph%view(), self%aggregation, in%x, in%e, &
-        & out, &
-        & location, error)
-      if (allocated(error)) return
-      call agg_simple_vjp(self%graph%view(), self%aggregation, cotangent, in%x, in%e, location, &
-        & grad%x, &
-        & grad%e, error)
-    case default
-      if (present(t)) then
-        call agg_concat_hvp(self%graph%view(), aggregation=self%aggregation, &
-          & cotangent=cotangent, x=in%x, &
-          & w=in%w, e=in%e, own=in%own, t_x=tan%x, t_w=tan%w, t_e=tan%e, t_own=tan%own, &
-          & grad_x=grad%x, grad_w=grad%w, grad_e=grad%e, grad_own=grad%own, error=error)
-        return
-      end if
-      if (self%saved) call agg_concat_forward(self%graph%view(), self%aggregation, in%x, in%w, &
-        & in%e, &
-        & in%own, out, location, degree, error)
-      if (allocated(error)) return
-      call agg_concat_vjp(self%graph%view(), aggregation=self%aggregation, cotangent=cotangent, &
-        & x=in%x, &
-        & w=in%w, e=in%e, own=in%own, out=out, location=location, degree=degree, grad_x=grad%x, &
-        & grad_w=grad%w, grad_e=grad%e, grad_own=grad%own, error=error)
-    end select
-  end subroutine reverse
-
-  subroutine record(self, x, y)
-    class(aggregation_operator), intent(in) :: self
-    type(array_type), intent(in) :: x(:)
-    type(array_type), intent(out) :: y
-
-    select case (self%form)
-    case (form_weighted)
-      y = agg_weighted(x(1), x(2), self%graph, aggregation=reduce_names(self%aggregation))
-    case (form_simple)
-      y = agg_simple(x(1), self%graph, x(3), aggregation=reduce_names(self%aggregation))
-    case default
-      y = agg_concat(x(1), self%graph, x(2), x(3), x(4), reduce_names(self%aggregation))
-    end select
-    y = reshape(y, [self%n_out])
-  end subroutine record
 
 end module test_aggregation

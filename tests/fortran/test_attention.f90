@@ -1,15 +1,14 @@
 ! SPDX-License-Identifier: MIT
 
-!> Graph attention: values against plain loops, derivatives against differences and each other, the
-!> tape against the kernels, what forward saves, refusals.
+!> Graph attention: values against plain loops, what forward saves, refusals.
 module test_attention
-  use gnograd, only: mha_gat, mha_gat_v2, mha_simple, array_type, reshape, score_leaky_relu, &
-    & score_elu, score_linear, score_relu, score_scalar, score_sigmoid, score_tanh, score_names, &
-    & graph_type, error_type, dp, sp, int64
+  use gnograd, only: score_leaky_relu, score_elu, &
+    & score_linear, score_relu, score_scalar, score_sigmoid, score_tanh, score_names, &
+    & error_type, dp, sp, int64
   use gnograd_kernels, only: mha_gat_forward, mha_gat_vjp, mha_gat_jvp, mha_gat_hvp, &
-    & mha_gat_v2_forward, mha_gat_v2_vjp, mha_gat_v2_jvp, mha_gat_v2_hvp, mha_simple_forward, &
-    & mha_simple_vjp, mha_simple_jvp, mha_simple_hvp
-  use faces, only: operator_type, check_faces, check_tape, close, numbers
+    & mha_gat_v2_forward, mha_gat_v2_vjp, mha_gat_v2_jvp, mha_simple_forward, mha_simple_hvp
+  use faces, only: close, numbers
+  use operators, only: mha_gat_operator
   use test_aggregation, only: ragged_graph
   use testing, only: test_type, check, check_refused
   implicit none
@@ -24,22 +23,15 @@ module test_attention
   integer(int64), parameter :: n_heads = h
   real(dp), parameter :: slope = 0.3_dp
 
-  type, extends(operator_type) :: attention_operator
-    type(graph_type) :: graph
-    integer :: form = form_gat, activation = score_leaky_relu
+  !> The three forms have static arguments in common.
+  type, extends(mha_gat_operator) :: attention_operator
+    integer :: form = form_gat
     logical :: concat = .true., norm = .true.
-    real(dp) :: dropout = 0
-    integer(int64), allocatable :: seed(:)
-    !> Give the vjp what forward saves
-    logical :: saved = .false.
   contains
-    procedure :: evaluate
-    procedure :: reverse
-    procedure :: record
     procedure :: width
   end type attention_operator
 
-  !> Inputs, tangents or gradients: x_src, x_dst, a, e, or q, k, v, e
+  !> Inputs: x_src, x_dst, a, e, or q, k, v, e
   type :: arrays_type
     real(dp), pointer, contiguous, dimension(:, :) :: source => null(), target => null(), &
       & value => null(), e => null()
@@ -53,9 +45,6 @@ contains
 
     tests = [ &
       & test_type("values of both kinds", test_values), &
-      & test_type("derivatives and tape, mha_gat", test_gat), &
-      & test_type("derivatives and tape, mha_gat_v2", test_gat_v2), &
-      & test_type("derivatives and tape, mha_simple", test_simple), &
       & test_type("wrong codes and shapes", test_refused)]
   end function attention_tests
 
@@ -207,51 +196,6 @@ contains
     end select
   end function activate
 
-  ! ---- derivatives ----
-
-  subroutine test_gat(error)
-    type(error_type), allocatable, intent(out) :: error
-
-    call check_derivatives(form_gat, error)
-  end subroutine test_gat
-
-  subroutine test_gat_v2(error)
-    type(error_type), allocatable, intent(out) :: error
-
-    call check_derivatives(form_gat_v2, error)
-  end subroutine test_gat_v2
-
-  subroutine test_simple(error)
-    type(error_type), allocatable, intent(out) :: error
-
-    call check_derivatives(form_simple, error)
-  end subroutine test_simple
-
-  !> All faces of an operator and its operation on the tape, with and without edge features, and
-  !> with and without what forward saves; with dropout, too.
-  subroutine check_derivatives(form, error)
-    integer, intent(in) :: form
-    type(error_type), allocatable, intent(out) :: error
-    type(attention_operator) :: operator
-    real(dp), allocatable, target :: x(:)
-    integer :: activation, k
-
-    do activation = score_leaky_relu, merge(score_leaky_relu, score_tanh, form == form_simple)
-      do k = 0, 5
-        call make(operator, form, activation, mod(k, 2) == 0, k > 1, x, error)
-        operator%saved = k == 0 .or. k == 3 .or. k == 4
-        if (k > 3) then
-          operator%dropout = 0.4_dp
-          operator%seed = [7_int64]
-        end if
-        if (.not. allocated(error)) call check_faces(operator, x, error)
-        if (.not. allocated(error)) call check_tape(operator, x, error)
-        if (allocated(error)) error%message = trim(score_names(activation))//": "//error%message
-        if (allocated(error)) return
-      end do
-    end do
-  end subroutine check_derivatives
-
   ! ---- refusals ----
 
   subroutine test_refused(error)
@@ -377,22 +321,21 @@ contains
     width = merge(d, c, self%concat)
   end function width
 
-  function arrays(operator, x, mask) result(views)
+  function arrays(operator, x) result(views)
     type(attention_operator), intent(in) :: operator
     real(dp), intent(in), contiguous, target :: x(:)
-    logical, intent(in), optional :: mask(:)
     type(arrays_type) :: views
 
     if (operator%form == form_simple) then
-      call operator%view(1, x, views%target, mask)
-      call operator%view(2, x, views%source, mask)
-      call operator%view(3, x, views%value, mask)
+      call operator%view(1, x, views%target)
+      call operator%view(2, x, views%source)
+      call operator%view(3, x, views%value)
     else
-      call operator%view(1, x, views%source, mask)
-      call operator%view(2, x, views%target, mask)
-      call operator%view(3, x, views%a, mask)
+      call operator%view(1, x, views%source)
+      call operator%view(2, x, views%target)
+      call operator%view(3, x, views%a)
     end if
-    call operator%view(4, x, views%e, mask)
+    call operator%view(4, x, views%e)
   end function arrays
 
   !> The operator with all that it saves.
@@ -448,140 +391,5 @@ contains
       end select
     end associate
   end subroutine forward_single
-
-  subroutine evaluate(self, x, y, error, t)
-    class(attention_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: x(:)
-    real(dp), intent(out), contiguous, target :: y(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, tan
-    real(dp), pointer, contiguous :: out(:, :)
-
-    in = arrays(self, x)
-    out(1:self%width(), 1:n_nodes) => y
-    if (present(t)) tan = arrays(self, t, self%moving)
-    associate (op => self)
-      select case (op%form)
-      case (form_gat)
-        if (present(t)) then
-          call mha_gat_jvp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
-            & op%dropout, op%seed, in%source, &
-            & in%target, in%a, in%e, tan%source, tan%target, tan%a, tan%e, out, error)
-        else
-          call mha_gat_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, &
-            & op%dropout, op%seed, &
-            & in%source, &
-            & in%target, in%a, in%e, out, error=error)
-        end if
-      case (form_gat_v2)
-        if (present(t)) then
-          call mha_gat_v2_jvp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
-            & op%dropout, op%seed, &
-            & in%source, &
-            & in%target, in%a, in%e, tan%source, tan%target, tan%a, tan%e, out, error)
-        else
-          call mha_gat_v2_forward(op%graph%view(), n_heads, op%concat, op%activation, slope, &
-            & op%dropout, op%seed, &
-            & in%source, &
-            & in%target, in%a, in%e, out, error=error)
-        end if
-      case default
-        if (present(t)) then
-          call mha_simple_jvp(op%graph%view(), n_heads, op%concat, op%norm, op%dropout, op%seed, &
-            & in%target, in%source, &
-            & in%value, in%e, tan%target, tan%source, tan%value, tan%e, out, error)
-        else
-          call mha_simple_forward(op%graph%view(), n_heads, op%concat, op%norm, op%dropout, &
-            & op%seed, in%target, &
-            & in%source, &
-            & in%value, in%e, out, error=error)
-        end if
-      end select
-    end associate
-  end subroutine evaluate
-
-  subroutine reverse(self, c, x, g, error, t)
-    class(attention_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: c(:), x(:)
-    real(dp), intent(inout), contiguous, target :: g(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, grad, tan
-    real(dp), pointer, contiguous :: cotangent(:, :)
-    real(dp), allocatable :: out(:, :), lse(:, :), scores(:, :, :), activated(:, :)
-
-    in = arrays(self, x)
-    grad = arrays(self, g, self%wanted)
-    cotangent(1:self%width(), 1:n_nodes) => c
-    if (present(t)) tan = arrays(self, t, self%moving)
-    if (self%saved .and. .not. present(t)) then
-      allocate (out(self%width(), n_nodes), lse(h, n_nodes), scores(n_edges, h, 2), &
-        & activated(d, n_edges))
-      call forward(self, in, out, lse, scores, activated, error)
-      if (allocated(error)) return
-    end if
-    associate (op => self)
-      select case (op%form)
-      case (form_gat)
-        if (present(t)) then
-          call mha_gat_hvp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
-            & op%dropout, op%seed, cotangent, &
-            & in%source, in%target, in%a, in%e, tan%source, tan%target, tan%a, tan%e, &
-            & grad%source, grad%target, grad%a, grad%e, error)
-        else
-          call mha_gat_vjp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
-            & op%dropout, op%seed, cotangent, &
-            & in%source, in%target, in%a, in%e, out, lse, scores, grad%source, grad%target, &
-            & grad%a, grad%e, error)
-        end if
-      case (form_gat_v2)
-        if (present(t)) then
-          call mha_gat_v2_hvp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
-            & op%dropout, op%seed, &
-            & cotangent, &
-            & in%source, in%target, in%a, in%e, tan%source, tan%target, tan%a, tan%e, &
-            & grad%source, grad%target, grad%a, grad%e, error)
-        else
-          call mha_gat_v2_vjp(op%graph%view(), n_heads, op%concat, op%activation, slope, &
-            & op%dropout, op%seed, &
-            & cotangent, &
-            & in%source, in%target, in%a, in%e, out, lse, scores, activated, grad%source, &
-            & grad%target, grad%a, grad%e, error)
-        end if
-      case default
-        if (present(t)) then
-          call mha_simple_hvp(op%graph%view(), n_heads, op%concat, op%norm, op%dropout, op%seed, &
-            & cotangent, in%target, &
-            & in%source, in%value, in%e, tan%target, tan%source, tan%value, tan%e, grad%target, &
-            & grad%source, grad%value, grad%e, error)
-        else
-          call mha_simple_vjp(op%graph%view(), n_heads, op%concat, op%norm, op%dropout, op%seed, &
-            & cotangent, in%target, &
-            & in%source, in%value, in%e, out, lse, scores, grad%target, grad%source, grad%value, &
-            & grad%e, error)
-        end if
-      end select
-    end associate
-  end subroutine reverse
-
-  subroutine record(self, x, y)
-    class(attention_operator), intent(in) :: self
-    type(array_type), intent(in) :: x(:)
-    type(array_type), intent(out) :: y
-
-    select case (self%form)
-    case (form_gat)
-      y = mha_gat(x(1), x(2), x(3), self%graph, x(4), h, self%concat, &
-        & score_names(self%activation), slope, self%dropout, self%seed)
-    case (form_gat_v2)
-      y = mha_gat_v2(x(1), x(2), x(3), self%graph, x(4), h, self%concat, &
-        & score_names(self%activation), slope, self%dropout, self%seed)
-    case default
-      y = mha_simple(x(1), x(2), x(3), self%graph, x(4), h, self%concat, self%norm, &
-        & self%dropout, self%seed)
-    end select
-    y = reshape(y, [self%n_out])
-  end subroutine record
 
 end module test_attention

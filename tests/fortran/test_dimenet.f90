@@ -1,16 +1,14 @@
 ! SPDX-License-Identifier: MIT
 
-!> radial_basis and agg_edge_to_edge: values against plain loops, derivatives against differences
-!> and each other, the tape against the kernels, refusals.
+!> radial_basis and agg_edge_to_edge: values against plain loops, edges that are the reverse of
+!> each other, refusals.
 module test_dimenet
-  use gnograd, only: radial_basis, agg_edge_to_edge, array_type, reshape, concatenate, &
-    & exclude_reverse_edge, exclude_same_node, exclude_none, exclude_names, graph_type, &
-    & error_type, dp, sp, int64
-  use gnograd_kernels, only: agg_edge_to_edge_forward, agg_edge_to_edge_vjp, &
-    & agg_edge_to_edge_jvp, agg_edge_to_edge_hvp
-  use gnograd_kernels, only: radial_basis_forward, radial_basis_vjp, &
-    & radial_basis_jvp, radial_basis_hvp
-  use faces, only: operator_type, check_faces, check_tape, close, numbers
+  use gnograd, only: exclude_reverse_edge, &
+    & exclude_same_node, exclude_none, exclude_names, graph_type, error_type, dp, sp, int64
+  use gnograd_kernels, only: agg_edge_to_edge_forward, agg_edge_to_edge_vjp
+  use gnograd_kernels, only: radial_basis_forward, radial_basis_vjp, radial_basis_hvp
+  use faces, only: check_faces, check_tape, close, numbers
+  use operators, only: agg_edge_to_edge_operator, radial_basis_operator
   use testing, only: test_type, check, check_refused
   implicit none
   private
@@ -19,23 +17,7 @@ module test_dimenet
   integer(int64), parameter :: n_radial = 3, n_spherical = 4, exponent = 5
   integer, parameter :: n_basis = int(n_radial*n_spherical), n_distances = 37, n_mid = 4, n_emb = 6
 
-  type, extends(operator_type) :: basis_operator
-  contains
-    procedure :: evaluate => basis_evaluate
-    procedure :: reverse => basis_reverse
-    procedure :: record => basis_record
-  end type basis_operator
-
-  type, extends(operator_type) :: triplet_operator
-    type(graph_type) :: graph
-    integer :: exclude = exclude_none
-  contains
-    procedure :: evaluate => triplet_evaluate
-    procedure :: reverse => triplet_reverse
-    procedure :: record => triplet_record
-  end type triplet_operator
-
-  !> Inputs of agg_edge_to_edge, tangents or gradients
+  !> Inputs of agg_edge_to_edge
   type :: arrays_type
     real(dp), pointer, contiguous, dimension(:, :) :: vector => null(), rbf => null(), &
       & embedding => null(), weights => null()
@@ -48,7 +30,6 @@ contains
 
     tests = [ &
       & test_type("basis, values of both kinds", test_basis_values), &
-      & test_type("basis, derivatives and tape", test_basis_derivatives), &
       & test_type("basis, outside of the cutoff", test_basis_outside), &
       & test_type("basis, absent cotangents", test_basis_cotangents), &
       & test_type("basis, wrong shapes and sizes", test_basis_refused), &
@@ -62,7 +43,7 @@ contains
 
   subroutine test_basis_values(error)
     type(error_type), allocatable, intent(out) :: error
-    type(basis_operator) :: operator
+    type(radial_basis_operator) :: operator
     real(dp), allocatable, target :: x(:), y(:), wanted(:)
     real(dp), pointer, contiguous :: length(:, :), w(:), rbf(:, :), sbf(:, :)
     real(sp) :: rbf_r32(n_radial, n_distances), sbf_r32(n_basis, n_distances)
@@ -94,16 +75,6 @@ contains
     call check(error, close(real([rbf_r32, sbf_r32], dp), wanted, 1e-6_dp), "r32")
   end subroutine test_basis_values
 
-  subroutine test_basis_derivatives(error)
-    type(error_type), allocatable, intent(out) :: error
-    type(basis_operator) :: operator
-    real(dp), allocatable, target :: x(:)
-
-    call make_basis(operator, x)
-    call check_faces(operator, x, error)
-    if (.not. allocated(error)) call check_tape(operator, x, error)
-  end subroutine test_basis_derivatives
-
   !> Beyond the cutoff and at 0, values and derivatives are 0.
   subroutine test_basis_outside(error)
     type(error_type), allocatable, intent(out) :: error
@@ -126,7 +97,7 @@ contains
   !> A cotangent that is absent is zero.
   subroutine test_basis_cotangents(error)
     type(error_type), allocatable, intent(out) :: error
-    type(basis_operator) :: operator
+    type(radial_basis_operator) :: operator
     real(dp), allocatable, target :: x(:), t(:), c(:), g(:), wanted(:)
     real(dp), pointer, contiguous :: length(:, :), w(:), t_x(:, :), t_w(:), grad_x(:, :), &
       & grad_w(:), rbf(:, :), sbf(:, :)
@@ -171,7 +142,7 @@ contains
   subroutine test_basis_refused(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
-    type(basis_operator) :: operator
+    type(radial_basis_operator) :: operator
     real(dp), allocatable, target :: x(:), y(:)
     real(dp), pointer, contiguous :: length(:, :), w(:), rbf(:, :), sbf(:, :)
 
@@ -200,9 +171,13 @@ contains
   end subroutine test_basis_refused
 
   subroutine make_basis(operator, x)
-    type(basis_operator), intent(inout) :: operator
+    type(radial_basis_operator), intent(inout) :: operator
     real(dp), allocatable, intent(out) :: x(:)
 
+    operator%n_edges = n_distances
+    operator%n_radial = n_radial
+    operator%n_spherical = n_spherical
+    operator%exponent = exponent
     call operator%add_input([1, n_distances])
     call operator%add_input([int(n_radial)])
     operator%n_out = int(n_radial + n_basis)*n_distances
@@ -221,62 +196,6 @@ contains
     rbf(1:n_radial, 1:n_distances) => y(:n)
     sbf(1:n_basis, 1:n_distances) => y(n + 1:)
   end subroutine bases
-
-  subroutine basis_evaluate(self, x, y, error, t)
-    class(basis_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: x(:)
-    real(dp), intent(out), contiguous, target :: y(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    real(dp), pointer, contiguous :: length(:, :), w(:), t_x(:, :), t_w(:), rbf(:, :), sbf(:, :)
-
-    call self%view(1, x, length)
-    call self%view(2, x, w)
-    call bases(y, rbf, sbf)
-    if (present(t)) then
-      call self%view(1, t, t_x, self%moving)
-      call self%view(2, t, t_w, self%moving)
-      call radial_basis_jvp(n_spherical, exponent, length, w, t_x, t_w, rbf, sbf, error)
-    else
-      call radial_basis_forward(n_spherical, exponent, length, w, rbf, sbf, error)
-    end if
-  end subroutine basis_evaluate
-
-  subroutine basis_reverse(self, c, x, g, error, t)
-    class(basis_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: c(:), x(:)
-    real(dp), intent(inout), contiguous, target :: g(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    real(dp), pointer, contiguous :: length(:, :), w(:), t_x(:, :), t_w(:), rbf(:, :), sbf(:, :)
-    real(dp), pointer, contiguous :: grad_x(:, :), grad_w(:)
-
-    call self%view(1, x, length)
-    call self%view(2, x, w)
-    call self%view(1, g, grad_x, self%wanted)
-    call self%view(2, g, grad_w, self%wanted)
-    call bases(c, rbf, sbf)
-    if (present(t)) then
-      call self%view(1, t, t_x, self%moving)
-      call self%view(2, t, t_w, self%moving)
-      call radial_basis_hvp(n_spherical, exponent, rbf, sbf, length, w, t_x, t_w, grad_x, grad_w, &
-        & error)
-    else
-      call radial_basis_vjp(n_spherical, exponent, rbf, sbf, length, w, grad_x, grad_w, error)
-    end if
-  end subroutine basis_reverse
-
-  subroutine basis_record(self, x, y)
-    class(basis_operator), intent(in) :: self
-    type(array_type), intent(in) :: x(:)
-    type(array_type), intent(out) :: y
-    type(array_type) :: rbf, sbf
-
-    call radial_basis(reshape(x(1), [1, n_distances]), x(2), rbf, sbf, int(n_spherical), &
-      & int(exponent))
-    y = concatenate([reshape(rbf, [int(n_radial)*n_distances]), &
-      & reshape(sbf, [n_basis*n_distances])], 1)
-  end subroutine basis_record
 
   pure function envelope(x) result(u)
     real(dp), intent(in) :: x
@@ -331,7 +250,7 @@ contains
 
   subroutine test_triplet_values(error)
     type(error_type), allocatable, intent(out) :: error
-    type(triplet_operator) :: operator
+    type(agg_edge_to_edge_operator) :: operator
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:), y(:), g(:), wanted(:, :)
     real(sp), allocatable :: out(:, :)
@@ -366,7 +285,7 @@ contains
 
   subroutine test_triplet_derivatives(error)
     type(error_type), allocatable, intent(out) :: error
-    type(triplet_operator) :: operator
+    type(agg_edge_to_edge_operator) :: operator
     real(dp), allocatable, target :: x(:)
     integer :: exclude
 
@@ -383,7 +302,7 @@ contains
 
   subroutine test_triplet_empty(error)
     type(error_type), allocatable, intent(out) :: error
-    type(triplet_operator) :: operator, fresh
+    type(agg_edge_to_edge_operator) :: operator, fresh
     real(dp), allocatable, target :: g(:), x(:), y(:)
     integer :: nodes
 
@@ -407,7 +326,7 @@ contains
   subroutine test_triplet_refused(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
-    type(triplet_operator) :: operator
+    type(agg_edge_to_edge_operator) :: operator
     type(graph_type) :: oblong
     type(arrays_type) :: in
     real(dp), allocatable, target :: x(:), out(:, :)
@@ -453,7 +372,7 @@ contains
   !> Nodes without edges in or out, more edges at a node than a tile has, pairs of edges that are
   !> the reverse of each other.
   subroutine make_triplets(operator, exclude, x, error)
-    type(triplet_operator), intent(out) :: operator
+    type(agg_edge_to_edge_operator), intent(out) :: operator
     integer, intent(in) :: exclude
     real(dp), allocatable, target, intent(out) :: x(:)
     type(error_type), allocatable, intent(out) :: error
@@ -484,8 +403,11 @@ contains
   end subroutine make_triplets
 
   subroutine add_inputs(operator)
-    type(triplet_operator), intent(inout) :: operator
+    type(agg_edge_to_edge_operator), intent(inout) :: operator
 
+    operator%n_emb = n_emb
+    operator%n_radial = n_radial
+    operator%n_spherical = n_spherical
     associate (n => int(operator%graph%n_edges))
       call operator%add_input([3, n])
       call operator%add_input([n_basis, n])
@@ -495,78 +417,20 @@ contains
     end associate
   end subroutine add_inputs
 
-  function arrays(operator, x, mask) result(views)
-    class(triplet_operator), intent(in) :: operator
+  function arrays(operator, x) result(views)
+    class(agg_edge_to_edge_operator), intent(in) :: operator
     real(dp), intent(in), contiguous, target :: x(:)
-    logical, intent(in), optional :: mask(:)
     type(arrays_type) :: views
 
-    call operator%view(1, x, views%vector, mask)
-    call operator%view(2, x, views%rbf, mask)
-    call operator%view(3, x, views%embedding, mask)
-    call operator%view(4, x, views%weights, mask)
+    call operator%view(1, x, views%vector)
+    call operator%view(2, x, views%rbf)
+    call operator%view(3, x, views%embedding)
+    call operator%view(4, x, views%weights)
   end function arrays
-
-  subroutine triplet_evaluate(self, x, y, error, t)
-    class(triplet_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: x(:)
-    real(dp), intent(out), contiguous, target :: y(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, tan
-    real(dp), pointer, contiguous :: out(:, :)
-
-    in = arrays(self, x)
-    out(1:n_emb, 1:self%graph%n_edges) => y
-    if (present(t)) then
-      tan = arrays(self, t, self%moving)
-      call agg_edge_to_edge_jvp(self%graph%view(), n_spherical, n_radial, self%exclude, in%vector, &
-        & in%rbf, in%embedding, in%weights, tan%vector, tan%rbf, tan%embedding, tan%weights, out, &
-        & error)
-    else
-      call agg_edge_to_edge_forward(self%graph%view(), n_spherical, n_radial, self%exclude, &
-        & in%vector, &
-        & in%rbf, in%embedding, in%weights, out, error)
-    end if
-  end subroutine triplet_evaluate
-
-  subroutine triplet_reverse(self, c, x, g, error, t)
-    class(triplet_operator), intent(in) :: self
-    real(dp), intent(in), contiguous, target :: c(:), x(:)
-    real(dp), intent(inout), contiguous, target :: g(:)
-    type(error_type), allocatable, intent(out) :: error
-    real(dp), intent(in), contiguous, target, optional :: t(:)
-    type(arrays_type) :: in, grad, tan
-    real(dp), pointer, contiguous :: cotangent(:, :)
-
-    in = arrays(self, x)
-    grad = arrays(self, g, self%wanted)
-    cotangent(1:n_emb, 1:self%graph%n_edges) => c
-    if (present(t)) then
-      tan = arrays(self, t, self%moving)
-      call agg_edge_to_edge_hvp(self%graph%view(), n_spherical, n_radial, self%exclude, cotangent, &
-        & in%vector, in%rbf, in%embedding, in%weights, tan%vector, tan%rbf, tan%embedding, &
-        & tan%weights, grad%vector, grad%rbf, grad%embedding, grad%weights, error)
-    else
-      call agg_edge_to_edge_vjp(self%graph%view(), n_spherical, n_radial, self%exclude, cotangent, &
-        & in%vector, in%rbf, in%embedding, in%weights, grad%vector, grad%rbf, grad%embedding, &
-        & grad%weights, error)
-    end if
-  end subroutine triplet_reverse
-
-  subroutine triplet_record(self, x, y)
-    class(triplet_operator), intent(in) :: self
-    type(array_type), intent(in) :: x(:)
-    type(array_type), intent(out) :: y
-
-    y = agg_edge_to_edge(x(1), x(2), x(3), x(4), self%graph, n_spherical=int(n_spherical), &
-      & n_radial=int(n_radial), exclude=exclude_names(self%exclude))
-    y = reshape(y, [self%n_out])
-  end subroutine triplet_record
 
   !> The sum, triplet by triplet.
   subroutine formula(operator, in, out)
-    type(triplet_operator), intent(in) :: operator
+    type(agg_edge_to_edge_operator), intent(in) :: operator
     type(arrays_type), intent(in) :: in
     real(dp), intent(out) :: out(:, :)
     real(dp) :: basis(n_basis), legendre(0:n_spherical - 1), cosine

@@ -14,11 +14,11 @@ from gnograd import _core
 from gnograd.autodiff.arrays import Array, Handle
 from gnograd.backends.cpu import address, check_status
 
-__all__ = ["SGD", "Adam", "Optimizer"]
+__all__ = ["SGD", "Adam", "AdamW", "Optimizer"]
 
 
 class Optimizer(Handle):
-    """Base of `Adam` and `SGD`."""
+    """Base of `Adam`, `AdamW` and `SGD`."""
 
     _instead = "keep its state_dict and load that into another optimizer"
 
@@ -51,6 +51,34 @@ class Optimizer(Handle):
             The last `backward` has failed. No parameter moves then.
         """
         check_status(_core.gnograd_optimizer_step(self._handle, self.lr))
+
+    def clip_gradients(self, max_norm: float) -> float:
+        """Shorten the gradients of all parameters together, before a step.
+
+        They are multiplied by ``max_norm / (norm + 1e-6)`` if that is less than 1, as
+        ``torch.nn.utils.clip_grad_norm_`` does.
+
+        Parameters
+        ----------
+        max_norm : float
+            Largest norm of all gradients together.
+
+        Returns
+        -------
+        norm : float
+            Norm of all gradients together before; gradients with a NaN or an infinity stay as they
+            are.
+
+        Raises
+        ------
+        ValueError
+            The last `Array.backward` has failed.
+        """
+        norm = np.empty(1)
+        check_status(
+            _core.gnograd_optimizer_clip_gradients(self._handle, max_norm, 1e-6, address(norm))
+        )
+        return float(norm[0])
 
     def state_dict(self) -> dict[str, Any]:
         """State from which to continue: learning rate, number of steps, running averages."""
@@ -126,6 +154,45 @@ class Adam(Optimizer):
     def _create(self, tape: int, handles: NDArray[np.int64], result: int) -> int:
         return int(
             _core.gnograd_adam_create(
+                tape, handles.size, address(handles), self.lr, *self._settings, result
+            )
+        )
+
+
+class AdamW(Adam):
+    """Adam with a decay that moves the parameters themselves, not their gradients.
+
+    Parameters
+    ----------
+    params : sequence of Array
+        Parameters of one tape.
+    lr : float
+        Learning rate.
+    betas : tuple of float
+        Decay of the running averages of the gradient and of its square.
+    eps : float
+        Constant added to the root mean square.
+    weight_decay : float
+        A step takes ``lr * weight_decay`` times of every parameter.
+
+    References
+    ----------
+    Loshchilov and Hutter, Decoupled Weight Decay Regularization, ICLR 2019.
+    """
+
+    def __init__(
+        self,
+        params: Sequence[Array],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay)
+
+    def _create(self, tape: int, handles: NDArray[np.int64], result: int) -> int:
+        return int(
+            _core.gnograd_adamw_create(
                 tape, handles.size, address(handles), self.lr, *self._settings, result
             )
         )

@@ -6,7 +6,6 @@ share: ``+ - * / ** @``, ``reshape``, slices, ``sum``, ``mean``, ``backward``, `
 """
 
 import importlib.util
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,9 +28,6 @@ Engine: TypeAlias = "TapeEngine | TorchEngine"
 
 Variable: TypeAlias = Any
 """An array of an engine: `gnograd.autodiff.Array` or a tensor."""
-
-CLIP_EPS = 1e-6
-"""Number that PyTorch adds to the norm of a gradient before it divides by it."""
 
 
 class TapeEngine:
@@ -78,8 +74,8 @@ class TapeEngine:
         return ad.norm(x, axis=-1)
 
 
-class TapeAdam(ad.Adam):
-    """The tape's Adam, with decoupled weight decay, clipped gradients and a running average.
+class TapeAdam(ad.AdamW):
+    """The tape's AdamW, with clipped gradients and a running average.
 
     Parameters
     ----------
@@ -100,8 +96,8 @@ class TapeAdam(ad.Adam):
         clip: float = 0.0,
         ema: float = 0.0,
     ) -> None:
-        super().__init__(parameters, lr)
-        self.weight_decay, self.clip, self.ema = weight_decay, clip, ema
+        super().__init__(parameters, lr, weight_decay=weight_decay)
+        self.clip, self.ema = clip, ema
         self.average = [p.value for p in self.params] if ema else []
 
     def backward(self, loss: ad.Array) -> None:
@@ -111,14 +107,7 @@ class TapeAdam(ad.Adam):
     def step(self) -> None:
         """Move the parameters along the gradients of the last `backward`."""
         if self.clip:
-            gradients = [p.grad for p in self.params]
-            square = sum(float(np.square(g, dtype=np.float64).sum()) for g in gradients)
-            factor = self.clip / (math.sqrt(square) + CLIP_EPS)
-            for p, gradient in zip(self.params, gradients, strict=True):
-                p.grad = gradient * min(factor, 1.0)
-        if self.weight_decay:
-            for p in self.params:
-                p.value = p.value * (1.0 - self.lr * self.weight_decay)
+            self.clip_gradients(self.clip)
         super().step()
         for average, p in zip(self.average, self.params, strict=self.ema > 0):
             average += (1.0 - self.ema) * (p.value - average)
