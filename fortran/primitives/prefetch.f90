@@ -21,7 +21,7 @@ module gnograd_primitives_prefetch
 
   !> prefetch_rows(n, row, row_bytes, table): n rows of row_bytes each, numbered from 0
   interface prefetch_rows
-    subroutine prefetch_rows_int32(n, row, row_bytes, table) &
+    pure subroutine prefetch_rows_int32(n, row, row_bytes, table) &
         & bind(c, name="gnograd_prefetch_rows_int32")
       import :: c_int32_t, c_int64_t
       integer(c_int64_t), value :: n
@@ -30,7 +30,7 @@ module gnograd_primitives_prefetch
       type(*), intent(in) :: table(*)
     end subroutine prefetch_rows_int32
 
-    subroutine prefetch_rows_int64(n, row, row_bytes, table) &
+    pure subroutine prefetch_rows_int64(n, row, row_bytes, table) &
         & bind(c, name="gnograd_prefetch_rows_int64")
       import :: c_int64_t
       integer(c_int64_t), value :: n
