@@ -890,8 +890,14 @@ def test_large_data_are_the_same_samples(tmp_path: Path, monkeypatch, name: str)
     monkeypatch.setattr("gnograd.data.files.LIMIT", 0)
     monkeypatch.setattr("gnograd.data.reading.LIMIT", 1 << 30)
     spooled = read([tmp_path / "a.npz"] * 2, roles)
-    assert type(kept.samples) is list and type(made.samples) is type(spooled.samples) is Made
-    for data in (made, spooled):
+    monkeypatch.setattr("gnograd.data.reading._MANY", 0)
+    many = read(tmp_path / "a.npz", roles)
+    assert (
+        type(kept.samples) is list
+        and type(many.samples) is Made
+        and type(made.samples) is type(spooled.samples) is Made
+    )
+    for data in (made, spooled, many):
         assert data.layout == kept.layout and data.axes == kept.axes
         for one, other in zip(kept.samples, data.samples, strict=False):
             for a, b in zip(one.arrays, other.arrays, strict=True):
