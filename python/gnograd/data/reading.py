@@ -30,7 +30,7 @@ from gnograd.data.roles import (
     not_finite,
 )
 from gnograd.data.samples import Facts, Field, Layout, Made, PointData, Sample
-from gnograd.data.stored import LIMIT, Columns, first_not_finite, used
+from gnograd.data.stored import LARGE, LIMIT, Columns, first_not_finite, in_order, used
 
 __all__ = ["samples_of"]
 
@@ -536,7 +536,7 @@ class _Reading:
             where = "; points without data are left out with --mask nan" if at else ""
             raise self._error(name, f"is not finite (as float32) at index {at}{where}")
         if self.large and array.nbytes > _SMALL:
-            return array
+            return in_order(array) if array.nbytes > LARGE else array
         with np.errstate(over="ignore"):
             return array.astype(np.float64 if name in self._of_points else np.float32)
 
