@@ -32,6 +32,7 @@ from gnograd.data import (
 )
 from gnograd.data.samples import Made
 from gnograd.data.statistics import statistics
+from gnograd.data.stored import in_order
 from memory import needs_linux, temporary_bytes
 
 N, S = 12, 3
@@ -890,8 +891,14 @@ def test_large_data_are_the_same_samples(tmp_path: Path, monkeypatch, name: str)
     monkeypatch.setattr("gnograd.data.files.LIMIT", 0)
     monkeypatch.setattr("gnograd.data.reading.LIMIT", 1 << 30)
     spooled = read([tmp_path / "a.npz"] * 2, roles)
-    assert type(kept.samples) is list and type(made.samples) is type(spooled.samples) is Made
-    for data in (made, spooled):
+    monkeypatch.setattr("gnograd.data.reading._MANY", 0)
+    many = read(tmp_path / "a.npz", roles)
+    assert (
+        type(kept.samples) is list
+        and type(many.samples) is Made
+        and type(made.samples) is type(spooled.samples) is Made
+    )
+    for data in (made, spooled, many):
         assert data.layout == kept.layout and data.axes == kept.axes
         for one, other in zip(kept.samples, data.samples, strict=False):
             for a, b in zip(one.arrays, other.arrays, strict=True):
@@ -937,6 +944,36 @@ def test_mapped_arrays_have_all_numbers(tmp_path: Path, monkeypatch, suffix: str
         (tmp_path / "a.npz").write_bytes(whole)
         with pytest.raises(DataError, match="'a0' cannot be read"):
             contents(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (2, 1, 0), (1, 2, 0)])
+def test_axes_are_brought_in_order_in_a_file(monkeypatch, order: tuple[int, ...]) -> None:
+    monkeypatch.setattr("gnograd.data.stored.LARGE", 200)
+    monkeypatch.setattr("gnograd.data.stored._PAGES", 16)
+    given = np.arange(7 * 11 * 13, dtype="i4").reshape(7, 11, 13).transpose(order)
+    found = in_order(given)
+    assert np.array_equal(found, given) and found.flags.c_contiguous
+    assert (found is given) == (order == (0, 1, 2))
+    if found is not given:
+        assert not found.flags.writeable
+
+
+@needs_linux
+@pytest.mark.parametrize("layout", ["s,c,p", "p,c,s"])
+def test_axes_of_large_data_do_not_take_memory(tmp_path: Path, layout: str) -> None:
+    shape = {"s": 700, "c": 100, "p": 500}
+    for n, name in ((1, "one"), (None, "all")):
+        sizes = [min(shape[k], n or 700) if k == "s" else shape[k] for k in layout.split(",")]
+        a = np.arange(np.prod(sizes), dtype="f4").reshape(sizes)
+        x = np.random.default_rng(0).random((500, 2))
+        np.savez(tmp_path / f"{name}.npz", points=x, a=a, y=a)
+    assert temporary_bytes(reading_of, tmp_path, tuple(layout.split(","))) < 200 << 20  # of 267 MiB
+
+
+def reading_of(folder: Path, layout: tuple[str, ...]):
+    roles = Roles(layout=layout)
+    read(folder / "one.npz", roles)
+    return lambda: [read(folder / "all.npz", roles).samples[3] and None]
 
 
 @needs_linux

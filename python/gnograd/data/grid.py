@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError
+from gnograd.data.stored import LARGE, in_order
 
 __all__ = ["AXES", "GRIDS", "POINT", "SPACE", "Grid"]
 
@@ -178,6 +179,8 @@ class Grid:
         order += [k for k, a in enumerate(axes) if a == "c"]
         lead = sum(letter in axes for letter in "st")
         array = array.transpose(order)
+        if array.nbytes >= LARGE:  # the axes of space become one, which would copy to memory
+            array = in_order(array)
         points = int(np.prod(array.shape[lead : lead + len(self.space)]))
         array = array.reshape(*array.shape[:lead], points, -1)
         if name in self.states and "t" not in axes:

@@ -30,7 +30,7 @@ from gnograd.data.roles import (
     not_finite,
 )
 from gnograd.data.samples import Facts, Field, Layout, Made, PointData, Sample
-from gnograd.data.stored import LIMIT, Columns, first_not_finite, used
+from gnograd.data.stored import LARGE, LIMIT, Columns, first_not_finite, in_order, used
 
 __all__ = ["samples_of"]
 
@@ -44,6 +44,8 @@ _CHANNELS = 9
 """Largest number of channels that is not asked about: the components of a tensor."""
 _ROUGH = 0.05
 """Largest such difference that rounding of the times in their dtype may explain."""
+_MANY = 100_000
+"""Largest number of samples, of a thousand bytes and their arrays each, that are made at once."""
 _SMALL = 1 << 20
 """Bytes of an array that is converted at once also beside large ones."""
 
@@ -115,6 +117,7 @@ class _Reading:
         n = 1 if self.n_samples is None else self.n_samples
         if n == 0:
             raise self._error(self.said_by, "holds no sample")
+        kept = not self.large and n <= _MANY
         dimension = points[0].shape[1]
         layout = Layout(
             dimension,
@@ -139,7 +142,7 @@ class _Reading:
                 return shared[key]
             parts = [a[j] for a, j in zip(arrays, own, strict=True)]
             made = self._joined(parts, order) if parts else np.zeros((m, 0), np.float32)
-            if not self.large or all(len(a) == 1 for a in arrays):
+            if kept or all(len(a) == 1 for a in arrays):
                 shared[key] = made
             return made
 
@@ -185,7 +188,7 @@ class _Reading:
         inputs: Sequence[Arrays],
     ) -> list[Sample] | Made:
         """Samples, or what makes them when they are asked for."""
-        if not self.large:
+        if not self.large and n <= _MANY:
             return [make(k) for k in range(n)]
         numbers, several = np.arange(n), max(len(points), len(queries)) > 1
         in_time = max((len(a[0]) for a in inputs if a[0].ndim == 3), default=0)
@@ -533,7 +536,7 @@ class _Reading:
             where = "; points without data are left out with --mask nan" if at else ""
             raise self._error(name, f"is not finite (as float32) at index {at}{where}")
         if self.large and array.nbytes > _SMALL:
-            return array
+            return in_order(array) if array.nbytes > LARGE else array
         with np.errstate(over="ignore"):
             return array.astype(np.float64 if name in self._of_points else np.float32)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError
 from gnograd.data.grid import POINT, SPACE, Grid
+from gnograd.data.stored import LIMIT, spooled
 
 __all__ = ["Assignment", "Roles", "arranged", "assign", "by_number"]
 
@@ -260,7 +261,12 @@ def _with_samples(contents: Contents, pattern: str) -> Contents:
                 f"'{found[0]}' has {first.shape}"
             )
     rest = {n: a for n, a in contents.arrays.items() if n not in found}
-    stacked = np.stack([contents.arrays[name] for name in found])
+    parts = [contents.arrays[name] for name in found]
+    if sum(part.nbytes for part in parts) > LIMIT:
+        kind = np.result_type(*parts)
+        stacked = spooled((len(parts), *first.shape), kind, parts)
+    else:
+        stacked = np.stack(parts)
     return replace(contents, arrays=rest | {pattern: stacked})
 
 

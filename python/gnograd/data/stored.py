@@ -22,6 +22,7 @@ __all__ = [
     "Spool",
     "blocks",
     "first_not_finite",
+    "in_order",
     "mapped",
     "slabs",
     "spooled",
@@ -98,6 +99,40 @@ def spooled(shape: Sequence[int], dtype: np.dtype[Any], parts: Iterable[Array]) 
             file.write(np.ascontiguousarray(part, dtype).reshape(-1).view(np.uint8).data)
         file.flush()
         return mapped(file.fileno(), 0, dtype, shape)
+
+
+def in_order(array: Array) -> Array:
+    """Array in C order: itself, or a copy in a temporary file.
+
+    A sample then is in one place; of samples along a fast axis each would read the whole file.
+    """
+    if array.flags.c_contiguous or not array.size:
+        return array
+    axis = int(np.argmax(array.strides))
+    step = max(1, LARGE // max(1, array.nbytes // array.shape[axis]))
+    where = [
+        (slice(None),) * axis + (slice(k, k + step),) for k in range(0, array.shape[axis], step)
+    ]
+    if axis == 0:
+
+        def parts() -> Iterator[Array]:
+            for rows in where:
+                yield array[rows]
+                used(array[rows].nbytes)
+
+        return spooled(array.shape, array.dtype, parts())
+    rows = max(1, LARGE // max(_PAGES >> 4, array[0].nbytes))
+    with temporary() as file:
+        file.truncate(array.nbytes)
+        memory = mmap.mmap(file.fileno(), array.nbytes)
+        _maps.add(memory)  # what is written stays in the file
+        out = np.ndarray(array.shape, array.dtype, memory)
+        for part in where:
+            source, target = array[part], out[part]
+            for k in range(0, len(array), rows):
+                target[k : k + rows] = source[k : k + rows]
+                used(array[0].nbytes * rows)
+        return mapped(file.fileno(), 0, array.dtype, array.shape)
 
 
 def slabs(
