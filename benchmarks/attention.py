@@ -79,7 +79,7 @@ def slices(n: int) -> tuple[tuple[torch.Tensor, ...], dict[str, Step], float]:
 
 
 def scaled(n_q: int, n_k: int) -> tuple[tuple[torch.Tensor, ...], dict[str, Step], float]:
-    """The same for attention of n_q points to n_k."""
+    """Inputs, contestants and operations for attention of n_q points to n_k."""
     arrays = [torch.randn(1, HEADS, n, WIDTH) for n in (n_q, n_k, n_k)]
     found: dict[str, Step] = {
         "gnograd": gt.scaled_dot_product_attention,

@@ -86,16 +86,21 @@ def scaled_dot_product_attention(
         raise NotImplementedError(f"{_NAME}: dropout_p is {dropout_p}, needs 0")
     if is_causal and attn_mask is not None:
         raise ValueError(f"{_NAME}: is_causal is True and attn_mask given, needs one of them")
-    one_matrix = max(query.ndim, key.ndim, value.ndim) == 2
-    query, key, value = (x[None] if x.ndim == 2 else x for x in (query, key, value))
+    one_matrix = query.ndim == key.ndim == value.ndim == 2
+    if min(query.ndim, key.ndim, value.ndim) == 2:
+        query, key, value = (x[None] if x.ndim == 2 else x for x in (query, key, value))
     query, key, value = _with_heads(query, key, value, enable_gqa)
-    leading = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])
+    leading = query.shape[:-3]
+    equal = leading == key.shape[:-3] == value.shape[:-3]
+    if not equal:
+        leading = torch.broadcast_shapes(leading, key.shape[:-3], value.shape[:-3])
     n_q_heads, n_q = query.shape[-3:-1]
     n_k = key.shape[-2]
     mask = None if attn_mask is None else _padding(attn_mask, (*leading, n_q_heads, n_q, n_k))
     if mask is not None and mask.shape[-2] not in (1, key.shape[-3]):  # keys of every query head
         key, value = (_repeated(x, n_q_heads) for x in (key, value))
-    query, key, value = (x.expand(*leading, *x.shape[-3:]) for x in (query, key, value))
+    if not equal:
+        query, key, value = (x.expand(*leading, *x.shape[-3:]) for x in (query, key, value))
     n_heads = key.shape[-3]
     if mask is not None and mask.is_floating_point():
         mask = mask.to(query.dtype)
@@ -144,14 +149,13 @@ def _with_heads(
     ValueError
         Shapes that do not fit.
     """
-    shapes = tuple(query.shape), tuple(key.shape), tuple(value.shape)
     for name, x in (("query", query), ("key", key), ("value", value)):
         if x.ndim < 3:
             raise ValueError(f"{_NAME}: {name} has shape {tuple(x.shape)}, needs (..., H, T, D)")
     if key.shape[-2] != value.shape[-2] or query.shape[-1] != key.shape[-1]:
         raise ValueError(
-            f"{_NAME}: query, key and value have shapes {shapes[0]}, {shapes[1]} and {shapes[2]}, "
-            "need (..., Hq, L, E), (..., Hk, S, E) and (..., Hk, S, Ev)"
+            f"{_NAME}: query, key and value have shapes {tuple(query.shape)}, {tuple(key.shape)} "
+            f"and {tuple(value.shape)}, need (..., Hq, L, E), (..., Hk, S, E) and (..., Hk, S, Ev)"
         )
     heads = n_q, n_k, n_v = [x.shape[-3] for x in (query, key, value)]
     most = n_q if grouped else max(heads)
