@@ -97,6 +97,9 @@ class Case:
     def sizes(self) -> dict[str, int]:
         """Sizes and static integers: 0 where only absent inputs have them."""
         names = fortran.sizes(self.op)
+        unknown = {*names} - {*SIZES, *fortran.free_sizes(self.op), "n_layers", "n_in"}
+        if unknown:
+            raise ValueError(f"{self.op.name}: {', '.join(unknown)}: needs a number in SIZES")
         sizes = {n: SIZES[n] for n in names if n in SIZES} | {
             k: int(v) for k, v in self.changes.items() if k in names
         }

@@ -103,11 +103,12 @@ contains
   end subroutine test_initializer
 
   !> A tape, and numbers [3, 4] on it.
-  subroutine begin(tape, x, values, error)
+  subroutine begin(tape, x, values, error, device)
     type(tape_type), intent(inout) :: tape
     type(array_type), intent(out) :: x
     real(dp), intent(out) :: values(3, 4)
     type(error_type), allocatable, intent(out) :: error
+    character(len=*), intent(in), optional :: device
     type(random_type) :: random
     integer :: i, j
 
@@ -117,7 +118,7 @@ contains
         values(i, j) = random%uniform(-1.0_dp, 1.0_dp)
       end do
     end do
-    call tape%init(error)
+    call tape%init(error, device)
     if (.not. allocated(error)) x = tape%constant(values)
   end subroutine begin
 
@@ -359,7 +360,7 @@ contains
     integer, parameter :: counts(4) = [0, 1, 5, 700]
     integer :: i, j, k, n
 
-    call tape%init(error)
+    call tape%init(error, device="cpu")
     if (allocated(error)) return
     do k = 1, size(activations)
       initial = initializer_type(seed=k)
@@ -463,7 +464,7 @@ contains
       & many(2, 4, 2)
     real(dp), allocatable :: wanted(:, :), all_of_them(:, :, :)
 
-    call begin(tape, x, values, error)
+    call begin(tape, x, values, error, device="cpu")
     if (.not. allocated(error)) call graph%from_edges([1, 2, 3, 4, 1], [2, 3, 4, 4, 1], error)
     if (allocated(error)) return
     call random_number(e)
@@ -554,7 +555,7 @@ contains
     call network%evaluate(edges, x, graph, edges, x, refused)
     call check_refused(error, refused, "graph: init comes first")
     if (allocated(error)) return
-    call tape%init(error)
+    call tape%init(error, device="cpu")
     if (.not. allocated(error)) call graph%from_edges([1, 2, 3, 4, 1], [2, 3, 4, 4, 1], error)
     if (allocated(error)) return
     call network%evaluate(edges, x, graph, edges, x, refused)
@@ -605,7 +606,7 @@ contains
     real(dp) :: x(3, n), y(2, n), wanted(2, n)
     integer :: k, n_failed
 
-    call tape%init(error)
+    call tape%init(error, device="cpu")
     if (allocated(error)) return
     call net%init(tape, initial, "m", [3, 16, 2], layer_norm=.true.)
     call random_number(x)
