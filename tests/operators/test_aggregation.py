@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import faces
 import gnograd as gg
@@ -34,6 +34,29 @@ def test_lowest_position_wins_a_tie(name):
     assert_array_equal(saved[1], [[0, 0], [2, 2], [-1, -1]])  # positions by destination
     gradients = gg.agg_weighted.vjp(out, (x, w), graph=edges.graph, aggregation=name, saved=saved)
     assert_array_equal(gradients[1], [2, 0, 0, 2, 0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_number_of_features(rng, dtype):
+    # parts of 64, 32, ..., 1, rows that are short and one that is cut
+    n, width = 40, 103
+    dst = np.concatenate([np.zeros(9_000, np.int64), rng.integers(1, n, 200)])
+    src = rng.integers(0, n, len(dst))
+    graph = gg.Graph.from_edges(src, dst, n, n)
+    x, w, g = rng.normal(size=(n, width)), rng.random(len(dst)), rng.normal(size=(n, width))
+    x, w, g = x.astype(dtype), w.astype(dtype), g.astype(dtype)
+    out, grad_x = np.zeros((n, width)), np.zeros((n, width))
+    np.add.at(out, dst, w[:, None].astype(float) * x[src])
+    np.add.at(grad_x, src, w[:, None].astype(float) * g[dst])
+    near = {"rtol": 1e-3, "atol": 2e-2} if dtype == np.float32 else {"rtol": 1e-10, "atol": 1e-10}
+    assert_allclose(gg.agg_weighted(x, w, graph=graph), out, **near)
+    found = gg.agg_weighted.vjp(g, (x, w), graph=graph)
+    assert_allclose(found[0], grad_x, **near)
+    assert_allclose(found[1], (x[src] * g[dst]).sum(axis=1), **near)
+    top = np.full((n, width), -np.inf, dtype)
+    np.maximum.at(top, dst, w[:, None] * x[src])
+    top[np.isinf(top)] = 0
+    assert_array_equal(gg.agg_weighted(x, w, graph=graph, aggregation="max"), top)
 
 
 def test_saved_degree(rng):

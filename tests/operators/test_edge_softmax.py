@@ -19,6 +19,16 @@ def test_weights_of_a_destination_add_up_to_one(rng):
     assert_allclose(total, np.minimum(degree, 1)[:, None] * np.ones(2), rtol=1e-14)
 
 
+@pytest.mark.parametrize("heads", [3, 21, 64])
+def test_rows_of_any_length(rng, heads):
+    # several in a block of exponentials, and one that does not fit
+    dst = np.concatenate([np.zeros(1_500, np.int64), rng.integers(1, 30, 90)])
+    src = np.arange(len(dst)) % 30
+    s = rng.normal(size=(len(dst), heads))
+    found = gg.edge_softmax(s, graph=gg.Graph.from_edges(src, dst, 30, 30))
+    assert_allclose(found, reference.edge_softmax(s, src, dst, 30), rtol=1e-12)
+
+
 @pytest.mark.parametrize("shift", [1e5, -1e5, 1e300])
 def test_large_scores(shift):
     graph = gg.Graph.from_edges([0, 1, 2], [0, 0, 1])
