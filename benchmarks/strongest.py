@@ -84,7 +84,7 @@ def sums() -> Iterator[Problem]:
         def eager(x: Tensor, w: Tensor, n=n, src=src, dst=dst) -> Tensor:
             return x.new_zeros(n, x.shape[1]).index_add(0, dst, x[src] * w[:, None])
 
-        offsets, indices = (torch.from_numpy(np.asarray(a)) for a in (plain.offsets, plain.indices))
+        offsets, indices = (torch.from_numpy(np.array(a)) for a in (plain.offsets, plain.indices))
 
         def csr(x: Tensor, w: Tensor, n=n, offsets=offsets, indices=indices) -> Tensor:
             return torch.sparse_csr_tensor(offsets, indices, w, (n, n)) @ x
