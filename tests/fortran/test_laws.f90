@@ -39,7 +39,7 @@ contains
   !> A case of a few edges, and its inputs.
   subroutine begin(number, operator, x, error)
     integer, intent(in) :: number
-    class(plain_type), allocatable, intent(out) :: operator
+    class(plain_type), allocatable, intent(inout) :: operator
     real(dp), allocatable, intent(out) :: x(:)
     type(error_type), allocatable, intent(out) :: error
     type(graph_type) :: graph
