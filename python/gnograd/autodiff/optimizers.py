@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,11 @@ class Optimizer(Handle):
     """Learning rate; may be changed between steps."""
     _slots: tuple[str, ...]
 
-    def __init__(self, params: Sequence[Array], lr: float) -> None:
+    _create: Callable[..., Any]
+    """Function of the library: tape, number and handles of the parameters, learning rate, settings,
+    and where the optimizer's handle goes."""
+
+    def __init__(self, params: Sequence[Array], lr: float, *settings: float) -> None:
         self.lr = lr
         self.params = tuple(params)
         if not self.params:
@@ -35,12 +39,10 @@ class Optimizer(Handle):
         if any(array.tape is not tape for array in self.params):
             raise ValueError("optimizer: the parameters are on different tapes")
         handles = np.array([array._handle for array in self.params], np.int64)
-        check_status(self._create(tape._handle, handles, tape._address))
+        made = tape._handle, handles.size, address(handles), lr, *settings, tape._address
+        check_status(int(self._create(*made)))
         self._handle = int(tape._scratch[0])
         weakref.finalize(self, _core.gnograd_optimizer_free, self._handle).atexit = False
-
-    def _create(self, tape: int, handles: NDArray[np.int64], result: int) -> int:
-        raise NotImplementedError
 
     def step(self) -> None:
         """Move the parameters along the gradients of the last `Array.backward`.
@@ -139,6 +141,7 @@ class Adam(Optimizer):
     """
 
     _slots = ("mean", "mean_square")
+    _create = staticmethod(_core.gnograd_adam_create)
 
     def __init__(
         self,
@@ -148,15 +151,7 @@ class Adam(Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> None:
-        self._settings = (*betas, eps, weight_decay)
-        super().__init__(params, lr)
-
-    def _create(self, tape: int, handles: NDArray[np.int64], result: int) -> int:
-        return int(
-            _core.gnograd_adam_create(
-                tape, handles.size, address(handles), self.lr, *self._settings, result
-            )
-        )
+        super().__init__(params, lr, *betas, eps, weight_decay)
 
 
 class AdamW(Adam):
@@ -164,14 +159,8 @@ class AdamW(Adam):
 
     Parameters
     ----------
-    params : sequence of Array
-        Parameters of one tape.
-    lr : float
-        Learning rate.
-    betas : tuple of float
-        Decay of the running averages of the gradient and of its square.
-    eps : float
-        Constant added to the root mean square.
+    params, lr, betas, eps
+        As for `Adam`.
     weight_decay : float
         A step takes ``lr * weight_decay`` times of every parameter.
 
@@ -179,6 +168,8 @@ class AdamW(Adam):
     ----------
     Loshchilov and Hutter, Decoupled Weight Decay Regularization, ICLR 2019.
     """
+
+    _create = staticmethod(_core.gnograd_adamw_create)
 
     def __init__(
         self,
@@ -189,13 +180,6 @@ class AdamW(Adam):
         weight_decay: float = 0.01,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay)
-
-    def _create(self, tape: int, handles: NDArray[np.int64], result: int) -> int:
-        return int(
-            _core.gnograd_adamw_create(
-                tape, handles.size, address(handles), self.lr, *self._settings, result
-            )
-        )
 
 
 class SGD(Optimizer):
@@ -212,14 +196,7 @@ class SGD(Optimizer):
     """
 
     _slots = ("momentum",)
+    _create = staticmethod(_core.gnograd_sgd_create)
 
     def __init__(self, params: Sequence[Array], lr: float, momentum: float = 0.0) -> None:
-        self._momentum = momentum
-        super().__init__(params, lr)
-
-    def _create(self, tape: int, handles: NDArray[np.int64], result: int) -> int:
-        return int(
-            _core.gnograd_sgd_create(
-                tape, handles.size, address(handles), self.lr, self._momentum, result
-            )
-        )
+        super().__init__(params, lr, momentum)

@@ -39,6 +39,35 @@ class _Context(nn.Module):
                 "'weighted' or 'concat_project'"
             )
 
+    def forward(
+        self, x: Tensor | Sequence[Tensor], context: Tensor | None = None
+    ) -> Tensor | list[Tensor]:
+        """Attend.
+
+        Parameters
+        ----------
+        x : Tensor, (B, N, dim), or sequence of such
+            Features of the points; of several sets of points, as PhysicsNeMo has them.
+        context : Tensor, (B, heads, C, context_dim), optional
+            Tokens that a layer attends to as well; a layer of its kind without them when left out.
+
+        Returns
+        -------
+        Tensor, in the shape of `x`, or a list of such for a sequence
+
+        Raises
+        ------
+        ValueError
+            A shape that does not fit, or a context for a layer without one.
+        """
+        if not isinstance(x, Tensor):
+            return [self._one(each, context) for each in x]
+        return self._one(x, context)
+
+    def _one(self, x: Tensor, context: Tensor | None) -> Tensor:
+        """Result for one set of points."""
+        raise NotImplementedError
+
     def _rows_of(self, context: Tensor, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """Rows of a context (B C, heads, context_dim) for points x, and borders of the clouds."""
         shape = (x.shape[0] if x.ndim == 3 else 1, self.heads, self.context_dim)
@@ -71,7 +100,7 @@ class _Context(nn.Module):
         return weight * among + (1 - weight) * across
 
 
-class GALE(SliceAttention, _Context):
+class GALE(_Context, SliceAttention):  # type: ignore[misc]  # packed clouds would need packed contexts
     """Slice attention whose tokens also attend to a context (geometry-aware latent embeddings).
 
     The tokens get a mixture of their attention to each other and of that to tokens of the geometry
@@ -132,31 +161,6 @@ class GALE(SliceAttention, _Context):
         super().__init__(dim, heads, dim_head, slice_num, plus, **slices)
         self._add_context(dim_head, context_dim, state_mixing_mode)
 
-    def forward(  # type: ignore[override]  # clouds that are packed would need packed contexts
-        self, x: Tensor | Sequence[Tensor], context: Tensor | None = None
-    ) -> Tensor | list[Tensor]:
-        """Attend.
-
-        Parameters
-        ----------
-        x : Tensor, (B, N, dim), or sequence of such
-            Features of the points; of several sets of points, as PhysicsNeMo has them.
-        context : Tensor, (B, heads, C, context_dim), optional
-            Tokens that the slices of every head attend to; only to each other when left out.
-
-        Returns
-        -------
-        Tensor, in the shape of `x`, or a list of such for a sequence
-
-        Raises
-        ------
-        ValueError
-            A shape that does not fit.
-        """
-        if not isinstance(x, Tensor):
-            return [self._one(each, context) for each in x]
-        return self._one(x, context)
-
     def _one(self, x: Tensor, context: Tensor | None) -> Tensor:
         """Result for one set of points."""
         if context is None:
@@ -170,7 +174,7 @@ class GALE(SliceAttention, _Context):
         return self._through_slices(x, None, attend)
 
 
-class GALE_FA(FLARE, _Context):
+class GALE_FA(_Context, FLARE):  # type: ignore[misc]
     """Attention through latent tokens, mixed with that of the points to a context.
 
     Parameters
@@ -234,35 +238,10 @@ class GALE_FA(FLARE, _Context):
             for name in ("out_linear", "out_dropout"):  # they are last in PhysicsNeMo
                 self.register_module(name, self._modules.pop(name))
 
-    def forward(  # type: ignore[override]  # a context, and several sets of points
-        self, x: Tensor | Sequence[Tensor], context: Tensor | None = None
-    ) -> Tensor | list[Tensor]:
-        """Attend.
-
-        Parameters
-        ----------
-        x : Tensor, (B, N, dim), or sequence of such
-            Features of the points; of several sets of points, as PhysicsNeMo has them.
-        context : Tensor, (B, heads, C, context_dim), optional
-            Tokens that the points attend to; only the latent tokens when left out.
-
-        Returns
-        -------
-        Tensor, in the shape of `x`, or a list of such for a sequence
-
-        Raises
-        ------
-        ValueError
-            A shape that does not fit, or a context for a layer without one.
-        """
-        if not isinstance(x, Tensor):
-            return [self._one(each, context) for each in x]
-        return self._one(x, context)
-
     def _one(self, x: Tensor, context: Tensor | None) -> Tensor:
         """Result for one set of points."""
         if context is None:
-            return super().forward(x)
+            return FLARE.forward(self, x)
         if self.context_dim == 0:
             raise ValueError("GALE_FA: context is given, needs a layer with a context_dim")
         rows, cu_context = self._rows_of(context, x)
