@@ -17,26 +17,22 @@
 #include <string>
 #include <vector>
 
-#ifdef __has_feature
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#elif __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__ 1
-#endif
-#endif
-#ifdef __SANITIZE_ADDRESS__
+// This file is compiled without a sanitizer, which would watch the scheduler more than the kernels;
+// what the sanitizers must know is told them here.
+#ifdef SIMT_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #define ASAN(...) __VA_ARGS__
 #else
 #define ASAN(...)
 #endif
-#ifdef __SANITIZE_THREAD__
+#ifdef SIMT_TSAN
 #include <sanitizer/tsan_interface.h>
 extern "C" void AnnotateIgnoreReadsBegin(const char*, int),
     AnnotateIgnoreReadsEnd(const char*, int);
 extern "C" void AnnotateIgnoreWritesBegin(const char*, int),
     AnnotateIgnoreWritesEnd(const char*, int);
+extern "C" void __tsan_read16(void*);
 #define TSAN(...) __VA_ARGS__
 #else
 #define TSAN(...)
@@ -485,7 +481,121 @@ void meet(unsigned mask, bool orders_memory, const void* in, Eval eval, void* cl
   if (orders_memory) observe(order->warp[warp]);
 }
 
+void shuffle(unsigned mask, const void* mine, void* out, size_t bytes, int from, Site at) {
+  const auto eval = [&](const void* const* in) {
+    std::memcpy(out, in[from] ? in[from] : undefined, bytes);
+  };
+  using E = decltype(eval);
+  meet(
+      mask, false, mine,
+      [](void* e, const void* const* in) { (*static_cast<E*>(e))(in); },
+      const_cast<void*>(static_cast<const void*>(&eval)), at);
+}
+
+namespace {
+
+template <class T>
+float element(unsigned pair, int i) {
+  return float(bits<T>(uint16_t(pair >> 16 * i)));
+}
+
+template <class T>
+void mma_16_bits(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Site at) {
+  struct Fragments {
+    unsigned a[4], b[2];
+  };
+  // the first lanes that hold this lane's rows of a, and its columns of b
+  const int row = lane() / 4 * 4, column = lane() % 4 * 8;
+  const auto products = [&](Lanes<Fragments> in) {
+    std::array<float, 4> sum{d[0], d[1], d[2], d[3]};
+    for (int k = 0; k < 16; ++k)
+      for (int i = 0; i < 4; ++i) {
+        const Fragments &x = in[row + k % 8 / 2], &y = in[column + i % 2 * 4 + k % 8 / 2];
+        sum[i] += element<T>(x.a[k / 8 * 2 + i / 2], k % 2) * element<T>(y.b[k / 8], k % 2);
+      }
+    return sum;
+  };
+  const auto sum = collective(~0u, Fragments{{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, products, at);
+  std::copy(sum.begin(), sum.end(), d);
+}
+
+template <bool transposed>
+void load_8x8(unsigned (&d)[4], const void* row, Site at) {
+  constexpr size_t row_bytes = 16;
+  if (reinterpret_cast<uintptr_t>(row) % row_bytes) die("a row that is not aligned, at " + name(at));
+  ASAN(if (__asan_region_is_poisoned(const_cast<void*>(row), row_bytes))
+           die("a row outside its array, at " + name(at));)
+  TSAN(__tsan_read16(const_cast<void*>(row));)
+  const int i = lane() / 4, j = lane() % 4 * 2;
+  const auto mine = [&](Lanes<const void*> in) {
+    std::array<unsigned, 4> got;
+    for (int m = 0; m < 4; ++m) {
+      uint16_t x[2];
+      for (int k = 0; k < 2; ++k)
+        x[k] = transposed ? static_cast<const uint16_t*>(in[8 * m + j + k])[i]
+                          : static_cast<const uint16_t*>(in[8 * m + i])[j + k];
+      got[m] = x[0] | unsigned(x[1]) << 16;
+    }
+    return got;
+  };
+  const auto got = collective(~0u, row, mine, at);
+  std::copy(got.begin(), got.end(), d);
+}
+
+}  // namespace
 }  // namespace simt
+
+using namespace simt;
+
+void __syncwarp(unsigned mask, Site at) {
+  collective(mask, 0, [](auto) { return 0; }, at, true);
+}
+unsigned __ballot_sync(unsigned mask, int p, Site at) {
+  const auto votes = [](Lanes<int> in) {
+    unsigned all = 0;
+    for (int l = 0; l < warpSize; ++l)
+      if (in.has(l) && in[l]) all |= 1u << l;
+    return all;
+  };
+  return collective(mask, p, votes, at);
+}
+unsigned __reduce_min_sync(unsigned mask, unsigned v, Site at) {
+  const auto minimum = [](Lanes<unsigned> in) {
+    unsigned least = ~0u;
+    for (int l = 0; l < warpSize; ++l)
+      if (in.has(l)) least = std::min(least, in[l]);
+    return least;
+  };
+  return collective(mask, v, minimum, at);
+}
+void mma_m16n8k16(__half, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Site at) {
+  mma_16_bits<__half>(d, a, b, at);
+}
+void mma_m16n8k16(__nv_bfloat16, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                  Site at) {
+  mma_16_bits<__nv_bfloat16>(d, a, b, at);
+}
+void mma_m16n8k8(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Site at) {
+  struct Fragments {
+    unsigned a[4], b[2];
+  };
+  const int row = lane() / 4 * 4, column = lane() % 4 * 8;
+  const auto products = [&](Lanes<Fragments> in) {
+    const auto read = [](unsigned x) { return bits<float>(x & ~0x1fffu); };
+    std::array<float, 4> sum{d[0], d[1], d[2], d[3]};
+    for (int k = 0; k < 8; ++k)
+      for (int i = 0; i < 4; ++i)
+        sum[i] += read(in[row + k % 4].a[k / 4 * 2 + i / 2]) *
+                  read(in[column + i % 2 * 4 + k % 4].b[k / 4]);
+    return sum;
+  };
+  const auto sum = collective(~0u, Fragments{{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, products, at);
+  std::copy(sum.begin(), sum.end(), d);
+}
+void load_matrices(unsigned (&d)[4], const void* row, Site at) { load_8x8<false>(d, row, at); }
+void load_matrices_transposed(unsigned (&d)[4], const void* row, Site at) {
+  load_8x8<true>(d, row, at);
+}
 
 // The CUDA runtime, as far as host code that launches kernels needs it. Streams run in order, at
 // once. Calls that fail leave their error for cudaGetLastError, and what CUDA refuses is refused.
@@ -542,8 +652,6 @@ cudaError_t release(void* p) {
 
 }  // namespace
 }  // namespace simt
-
-using namespace simt;
 
 extern "C" {
 cudaError_t cudaMalloc(void** p, size_t n) {

@@ -83,6 +83,15 @@ auto collective(unsigned mask, const T& mine, F f, Site at, bool orders_memory =
   return out;
 }
 
+// What lane `from` brought to a shuffle.
+void shuffle(unsigned mask, const void* mine, void* out, size_t bytes, int from, Site at);
+template <class T>
+T shuffle(unsigned mask, const T& mine, int from, Site at) {
+  T out;
+  shuffle(mask, &mine, &out, sizeof out, from, at);
+  return out;
+}
+
 template <class To, class From>
 To bits(const From& from) {
   static_assert(sizeof(To) == sizeof(From));
@@ -135,55 +144,33 @@ class SharedMemory {
 
 inline void __syncthreads(SIMT_AT) { simt::barrier(true, at); }
 inline int __syncthreads_and(int yes, SIMT_AT) { return simt::barrier(yes, at); }
-inline void __syncwarp(unsigned mask = ~0u, SIMT_AT) {
-  simt::collective(mask, 0, [](auto) { return 0; }, at, true);
-}
+void __syncwarp(unsigned mask = ~0u, SIMT_AT);
 inline void __threadfence() { simt::fence(); }
 inline void __threadfence_block() { simt::fence(); }
 
 template <class T>
 T __shfl_sync(unsigned mask, T v, int src, int width = 32, SIMT_AT) {
   const int from = (simt::lane() & -width) | (src & (width - 1));
-  return simt::collective(mask, v, [=](simt::Lanes<T> in) { return in[from]; }, at);
+  return simt::shuffle(mask, v, from, at);
 }
 template <class T>
 T __shfl_xor_sync(unsigned mask, T v, int x, int width = 32, SIMT_AT) {
   const int me = simt::lane(), from = (me ^ x) > (me | (width - 1)) ? me : me ^ x;
-  return simt::collective(mask, v, [=](simt::Lanes<T> in) { return in[from]; }, at);
+  return simt::shuffle(mask, v, from, at);
 }
 template <class T>
 T __shfl_up_sync(unsigned mask, T v, unsigned d, int width = 32, SIMT_AT) {
   const int me = simt::lane(), from = me - int(d) < (me & -width) ? me : me - int(d);
-  return simt::collective(mask, v, [=](simt::Lanes<T> in) { return in[from]; }, at);
+  return simt::shuffle(mask, v, from, at);
 }
 template <class T>
 T __shfl_down_sync(unsigned mask, T v, unsigned d, int width = 32, SIMT_AT) {
   const int me = simt::lane(), from = me + int(d) > (me | (width - 1)) ? me : me + int(d);
-  return simt::collective(mask, v, [=](simt::Lanes<T> in) { return in[from]; }, at);
+  return simt::shuffle(mask, v, from, at);
 }
 
-inline unsigned __ballot_sync(unsigned mask, int p, SIMT_AT) {
-  return simt::collective(
-      mask, p,
-      [](simt::Lanes<int> in) {
-        unsigned all = 0;
-        for (int l = 0; l < warpSize; ++l)
-          if (in.has(l) && in[l]) all |= 1u << l;
-        return all;
-      },
-      at);
-}
-inline unsigned __reduce_min_sync(unsigned mask, unsigned v, SIMT_AT) {
-  return simt::collective(
-      mask, v,
-      [](simt::Lanes<unsigned> in) {
-        unsigned least = ~0u;
-        for (int l = 0; l < warpSize; ++l)
-          if (in.has(l)) least = std::min(least, in[l]);
-        return least;
-      },
-      at);
-}
+unsigned __ballot_sync(unsigned mask, int p, SIMT_AT);
+unsigned __reduce_min_sync(unsigned mask, unsigned v, SIMT_AT);
 template <class T>
 unsigned __match_any_sync(unsigned mask, T v, SIMT_AT) {
   const int me = simt::lane();
@@ -211,30 +198,11 @@ T __ldg(const T* p) {
   return *p;
 }
 
-// d += a b on a warp's fragments of 16x16, 16x8 and 16x8 matrices (PTX manual, mma.m16n8k16).
-template <class T>
-void mma_m16n8k16(T, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], SIMT_AT) {
-  struct Fragments {
-    unsigned a[4], b[2];
-  };
-  // the first lanes that hold this lane's rows of a, and its columns of b
-  const int row = simt::lane() / 4 * 4, column = simt::lane() % 4 * 8;
-  const auto element = [](unsigned pair, int i) {
-    return float(simt::bits<T>(uint16_t(pair >> 16 * i)));
-  };
-  const auto products = [&](simt::Lanes<Fragments> in) {
-    std::array<float, 4> sum{d[0], d[1], d[2], d[3]};
-    for (int k = 0; k < 16; ++k)
-      for (int i = 0; i < 4; ++i) {
-        const Fragments &x = in[row + k % 8 / 2], &y = in[column + i % 2 * 4 + k % 8 / 2];
-        sum[i] += element(x.a[k / 8 * 2 + i / 2], k % 2) * element(y.b[k / 8], k % 2);
-      }
-    return sum;
-  };
-  const auto sum =
-      simt::collective(~0u, Fragments{{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, products, at);
-  std::copy(sum.begin(), sum.end(), d);
-}
+// d += a b on a warp's fragments of 16x16, 16x8 and 16x8 matrices (PTX manual, mma.m16n8k16); the
+// first argument tells the type.
+void mma_m16n8k16(__half, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], SIMT_AT);
+void mma_m16n8k16(__nv_bfloat16, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                  SIMT_AT);
 
 inline unsigned to_tf32(float x) {
   const unsigned bits = simt::bits<unsigned>(x);
@@ -245,48 +213,11 @@ inline unsigned to_tf32(float x) {
 inline auto made_here(auto x) { return x; }
 
 // d += a b for 16x8, 8x8 and 16x8 matrices of floats whose last 13 bits are ignored (mma.m16n8k8).
-inline void mma_m16n8k8(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], SIMT_AT) {
-  struct Fragments {
-    unsigned a[4], b[2];
-  };
-  const int row = simt::lane() / 4 * 4, column = simt::lane() % 4 * 8;
-  const auto products = [&](simt::Lanes<Fragments> in) {
-    const auto read = [](unsigned x) { return simt::bits<float>(x & ~0x1fffu); };
-    std::array<float, 4> sum{d[0], d[1], d[2], d[3]};
-    for (int k = 0; k < 8; ++k)
-      for (int i = 0; i < 4; ++i)
-        sum[i] += read(in[row + k % 4].a[k / 4 * 2 + i / 2]) *
-                  read(in[column + i % 2 * 4 + k % 4].b[k / 4]);
-    return sum;
-  };
-  const auto sum =
-      simt::collective(~0u, Fragments{{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, products, at);
-  std::copy(sum.begin(), sum.end(), d);
-}
+void mma_m16n8k8(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], SIMT_AT);
 
 // Four 8x8 matrices of 16-bit numbers; lane l brings row l % 8 of matrix l / 8 (PTX manual, ldmatrix).
-template <bool transposed>
-void load_8x8(unsigned (&d)[4], const void* row, simt::Site at) {
-  assert(reinterpret_cast<uintptr_t>(row) % 16 == 0);
-  const int i = simt::lane() / 4, j = simt::lane() % 4 * 2;
-  const auto mine = [&](simt::Lanes<const void*> in) {
-    std::array<unsigned, 4> got;
-    for (int m = 0; m < 4; ++m) {
-      uint16_t x[2];
-      for (int k = 0; k < 2; ++k)
-        x[k] = transposed ? static_cast<const uint16_t*>(in[8 * m + j + k])[i]
-                          : static_cast<const uint16_t*>(in[8 * m + i])[j + k];
-      got[m] = x[0] | unsigned(x[1]) << 16;
-    }
-    return got;
-  };
-  const auto got = simt::collective(~0u, row, mine, at);
-  std::copy(got.begin(), got.end(), d);
-}
-inline void load_matrices(unsigned (&d)[4], const void* row, SIMT_AT) { load_8x8<false>(d, row, at); }
-inline void load_matrices_transposed(unsigned (&d)[4], const void* row, SIMT_AT) {
-  load_8x8<true>(d, row, at);
-}
+void load_matrices(unsigned (&d)[4], const void* row, SIMT_AT);
+void load_matrices_transposed(unsigned (&d)[4], const void* row, SIMT_AT);
 
 template <int bytes = 16>
 void copy_async(void* to, const void* from, bool there = true) {
