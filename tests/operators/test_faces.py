@@ -24,7 +24,6 @@ EXEMPT = {
     "jvp": {"radial_basis": LENGTHS, "large": TOO_LARGE},
     "hvp": {"radial_basis": LENGTHS, "large": TOO_LARGE},
     "float32": {
-        "agg_edge_to_edge": "four draws, triplet by triplet; test_dimenet.py has them gathered",
         "radial_basis": LENGTHS,
         "large": TOO_LARGE,
         **dict.fromkeys(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""DimeNet++ by its formulas, triplet by triplet."""
+"""DimeNet++ by its formulas."""
 
 import functools
 
@@ -85,48 +85,30 @@ def differences(f, *at):
     return value, first, second
 
 
-def excluded(exclude, k, i, v_in, v_out):
-    if exclude == "none" or k != i:
-        return False
-    size = np.max(np.abs(v_in)) + np.max(np.abs(v_out))
-    return exclude == "same_node" or np.max(np.abs(v_in + v_out)) <= 1e-6 * size
-
-
 def agg_edge_to_edge(
     vector, rbf, embedding, weights, src, dst, n_spherical, n_radial, exclude="reverse_edge"
 ):
-    n_basis = n_spherical * n_radial
-    w1, w2 = weights[:n_basis], weights[n_basis:]
-    norm = np.sqrt((2 * np.arange(n_spherical) + 1) / (4 * np.pi))
-    lengths = np.sqrt(np.sum(vector**2, axis=1))
-    out = np.zeros(embedding.shape, np.result_type(vector, rbf, embedding, weights))
-    for e in range(len(src)):
-        for f in np.flatnonzero(dst == src[e]):
-            if excluded(exclude, src[f], dst[e], vector[f].real, vector[e].real):
-                continue
-            if lengths[f] == 0 or lengths[e] == 0:
-                legendre = np.eye(1, n_spherical)[0]
-            else:
-                c = vector[f] @ vector[e] / (lengths[f] * lengths[e])
-                legendre = np.polynomial.legendre.legvander(c, n_spherical - 1)[0]
-            basis = rbf[f] * np.repeat(norm * legendre, n_radial)
-            out[e] += embedding[f] * (w2 @ (w1.T @ basis))
-    return out
-
-
-def gathered(vector, rbf, embedding, weights, src, dst, n_spherical, n_radial):
-    """Sums over triplets without exclusions, by arrays over all triplets, in the inputs' dtype."""
-    n_basis = n_spherical * n_radial
+    """Sums by arrays over all triplets, in the inputs' dtype."""
     e, f = np.nonzero(src[:, None] == dst[None, :])
-    unit = vector / np.sqrt(np.sum(vector**2, axis=1, keepdims=True))
+    if exclude != "none":
+        after, before = vector[e].real, vector[f].real
+        size = np.abs(after).max(axis=1, initial=0) + np.abs(before).max(axis=1, initial=0)
+        left_out = src[f] == dst[e]
+        if exclude == "reverse_edge":
+            left_out &= np.abs(after + before).max(axis=1, initial=0) <= 1e-6 * size
+        e, f = e[~left_out], f[~left_out]
+    length = np.sqrt(np.sum(vector**2, axis=1, keepdims=True))
+    unit = vector / np.where(length == 0, 1, length)
     c = np.sum(unit[f] * unit[e], axis=1)
     p = [np.ones_like(c), c]
     for k in range(2, n_spherical):
         p.append((c * p[k - 1] * (2 * k - 1) - p[k - 2] * (k - 1)) / k)
-    norm = np.sqrt((2 * np.arange(n_spherical) + 1) / (4 * np.pi)).astype(vector.dtype)
-    y = np.stack(p[:n_spherical], axis=1) * norm
-    basis = rbf[f] * np.repeat(y, n_radial, axis=1)
+    has_angle = (length[f, 0] != 0) & (length[e, 0] != 0)
+    y = np.stack([p[0], *(column * has_angle for column in p[1:])][:n_spherical], axis=1)
+    norm = np.sqrt((2 * np.arange(n_spherical) + 1) / (4 * np.pi)).astype(vector.real.dtype)
+    basis = rbf[f] * np.repeat(y * norm, n_radial, axis=1)
+    n_basis = n_spherical * n_radial
     message = embedding[f] * (basis @ weights[:n_basis] @ weights[n_basis:].T)
-    out = np.zeros_like(embedding)
+    out = np.zeros(embedding.shape, np.result_type(vector, rbf, embedding, weights))
     np.add.at(out, e, message)
     return out
