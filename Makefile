@@ -181,7 +181,7 @@ model: build/ptx/build.ninja
 		GNOGRAD_CUDA_LIBRARY=$(abspath $(PTX))/libgnograd_cuda_ptx_90.so \
 		python tests/cuda/ptx/baseline.py $(CASES:%='%')
 	python tests/cuda/ptx/model.py build/ptx/counts.json --registers $(PTX)/ptxas_*_90.log --summary \
-		--json build/ptx/model.json --before docs/gpu_before.json --page docs/gpu.md
+		--json build/ptx/model.json --page docs/gpu.md
 
 # Fortran's tests where the package comes from a wheel; an installation from here makes the same
 build/wheel/build.ninja: $(VENV)/tools

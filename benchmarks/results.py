@@ -120,20 +120,23 @@ class Results:
         """Write to a temporary file, then put it in place."""
         if self.path is None:
             return
-        text = json.dumps(
-            {
-                "command": command(),
-                "date": datetime.now(timezone.utc).date().isoformat(),
-                "machine": machine(),
-                "versions": versions(),
-                "share_of": self.share_of,
-                "records": self.records,
-            },
-            indent=1,
-        )
+        head = {
+            "command": command(),
+            "date": datetime.now(timezone.utc).date().isoformat(),
+            "machine": machine(),
+            "versions": versions(),
+            "share_of": self.share_of,
+        }
         temporary = self.path.with_suffix(".tmp")
-        temporary.write_text(text + "\n")
+        temporary.write_text(written(head, self.records))
         os.replace(temporary, self.path)
+
+
+def written(head: dict[str, Any], records: list[dict[str, Any]]) -> str:
+    """JSON with a line for every entry of the head, and one for every record."""
+    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in head.items()]
+    rows = ",\n".join(f" {json.dumps(record)}" for record in records)
+    return "{" + ",\n".join([*lines, f'"records": [\n{rows}\n]']) + "}\n"
 
 
 def _rounded(number: float) -> float:

@@ -139,20 +139,20 @@ def test_a_case_that_fails_has_no_earlier_counts_left(tmp_path, monkeypatch):
 
 def test_tables_go_into_the_page(counts, usual, tmp_path, monkeypatch, capsys):
     page, data = tmp_path / "page.md", tmp_path / "now.json"
-    page.write_text("".join(MARKS.format(m) for m in ("model", "compare", "compiled")))
+    page.write_text("".join(MARKS.format(m) for m in ("model", "compiled")))
     arguments = counts, "--registers", tmp_path / "gat.log", "--json", data
     run(monkeypatch, *arguments, "--summary")
     assert "| gat/forward | 0.0216 |" in capsys.readouterr().out
+    run(monkeypatch, *arguments, "--page", page)
+    text = page.read_text()
+    assert "old" not in text and text.count("a\n<!-- begin") == 2
+    assert "| attention/gat.cu | 12.5 | 2.00 | 1 | 40 | 1 |" in text
+    assert "| all | 12.5 | 2.00 | 1 | 40 | 1 |" in text
+    assert "| 12 |" in text  # bytes spilled
     before = tmp_path / "before.json"
     kept = json.loads(data.read_text())
     kept["kernels"][0]["seconds"]["issue"] *= 2
     before.write_text(json.dumps(kept))
-    run(monkeypatch, *arguments, "--before", before, "--page", page)
-    text = page.read_text()
-    assert "old" not in text and text.count("a\n<!-- begin") == 3
-    assert "| gat/forward | 0.0432 | 0.0216 | 2 |" in text
-    assert "| attention/gat.cu | 12.5 | 2.00 | 1 | 40 | 1 |" in text
-    assert "| 12 |" in text  # bytes spilled
     capsys.readouterr()
     run(monkeypatch, "--compare", before, data)
     assert "| gat/forward | 0.0432 | 0.0216 | 2 |" in capsys.readouterr().out
@@ -185,17 +185,6 @@ def test_a_page_has_the_usual_cases_in_order_or_stays(counts, tmp_path, monkeypa
     run(monkeypatch, counts, "--page", page)
     rows = [line.split(" | ")[0] for line in page.read_text().splitlines() if "/" in line]
     assert rows == ["| a/forward", "| a/vjp", "| gat/forward"]
-
-
-def test_sources_are_set_beside_those_that_were_there_before():
-    source = {"seconds": 2.0, "bytes": 1e6, "kernels": 1, "registers": 40, "spilling": 0}
-    now = {"sources": {"a.cu": source, "b.cu": source}, "spills": {}}
-    before = {"sources": {"a.cu": {**source, "seconds": 3.0}, "c.cu": source}}
-    rows = model.compiled(now, before).splitlines()[2:]
-    assert rows[2:] == [
-        "| all that were there before | 3, now 2 | 1.00 | 1 | 40 | 0 |",
-        "| all | 4 | 2.00 | 2 | 40 | 0 |",
-    ]
 
 
 def test_figures_have_three_digits():

@@ -6,7 +6,8 @@ usage: where.py [OPERATOR ...]     all of them if none is named
 An operator X of family F is declared in `python/gnograd/operators/F.py`, its oracle is
 `tests/reference/F.py:X`, and its cases are in `tests/table.py`, for all laws of operators. Its own
 tests are in `tests/operators/test_F.py`, in `test_X.py` if X has a file of its own, or in
-`test_F_*.py`; so are those in `tests/fortran`. A dash stands for a missing place.
+`test_F_*.py`. Fortran has laws of all operators, and tests of what they do not say of some. A dash
+stands for a missing place.
 """
 
 from __future__ import annotations
@@ -45,9 +46,8 @@ def places(op: Operator) -> dict[str, Place | None]:
         "CUDA": find(rf"^(struct|using) {camel}\b", "cuda/*/*.cu", "cuda/*/*.cuh"),
         "cases": find(rf"^def {op.family}\(", "tests/table.py"),
         "tests": find(rf"\b{op.name}\b", *(f"tests/operators/{name}.py" for name in tests)),
-        "Fortran tests": find(
-            rf"\b{op.name}_forward\b", *(f"tests/fortran/{name}.f90" for name in tests)
-        ),
+        "Fortran tests": find(rf"\b{op.name}_(operator|forward)\b", "tests/fortran/test_*.f90")
+        or find("^module test_laws", "tests/fortran/test_laws.f90"),
     }
 
 

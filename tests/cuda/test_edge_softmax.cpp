@@ -1,61 +1,18 @@
 // SPDX-License-Identifier: MIT
-// edge_softmax against plain loops in float64.
-#include "one_output.h"
-
-ABI(edge_softmax, float, f32)
-ABI(edge_softmax, double, f64)
-ABI(edge_softmax, __half, f16)
-ABI(edge_softmax, __nv_bfloat16, bf16)
+// edge_softmax on irregular graphs.
+#include "laws.h"
 
 namespace {
 
-struct EdgeSoftmax {
-  static constexpr const char* name = "edge_softmax";
-  static constexpr int n_inputs = 1, n_saved = 1;
-
-  static std::array<int64_t, 1> inputs(const HostGraph& g, int64_t heads) {
-    return {g.n_edges() * heads};
-  }
-  static int64_t output(const HostGraph& g, int64_t heads) { return g.n_edges() * heads; }
-
-  template <class N>
-  struct Oracle {
-    using R = typename RealPart<N>::type;
-    using Arrays = std::array<std::vector<N>, 1>;
-    const HostGraph& g;
-    int64_t heads;
-
-    // f(first edge, last edge, head)
-    template <class F>
-    void for_softmaxes(F f) const {
-      for (int64_t i = 0; i < g.n_dst; ++i)
-        for (int64_t h = 0; h < heads; ++h) f(g.offsets[i], g.offsets[i + 1], h);
-    }
-    int64_t at(int64_t p, int64_t h) const { return g.row(p) * heads + h; }
-
-    std::vector<N> forward(const Arrays& in) const {
-      std::vector<N> out(in[0].size());
-      for_softmaxes([&](int64_t first, int64_t last, int64_t h) {
-        R top = -INFINITY;
-        for (int64_t p = first; p < last; ++p) top = std::max(top, R(std::real(in[0][at(p, h)])));
-        N sum = 0;
-        for (int64_t p = first; p < last; ++p)
-          sum += out[at(p, h)] = std::exp(in[0][at(p, h)] - top);
-        for (int64_t p = first; p < last; ++p) out[at(p, h)] /= sum;
-      });
-      return out;
-    }
-    Arrays vjp(const std::vector<N>& c, const Arrays& in) const {
-      Arrays grad{forward(in)};
-      for_softmaxes([&](int64_t first, int64_t last, int64_t h) {
-        N mean = 0;
-        for (int64_t p = first; p < last; ++p) mean += grad[0][at(p, h)] * c[at(p, h)];
-        for (int64_t p = first; p < last; ++p) grad[0][at(p, h)] *= c[at(p, h)] - mean;
-      });
-      return grad;
-    }
-  };
-};
+Problem softmax(const HostGraph& g, int64_t heads) {
+  const auto graph = on_device(g);
+  const std::tuple sizes(&graph->view, heads);
+  return {"edge_softmax, " + g.name + ", " + std::to_string(heads),
+          {{g.n_edges() * heads}},
+          {{g.n_edges() * heads}},
+          {},
+          FOUR_TYPES(edge_softmax, sizes, graph)};
+}
 
 // An edge with a score of -inf has no weight, wherever it stands; with no other there is none.
 void test_minus_infinity() {
@@ -66,8 +23,7 @@ void test_minus_infinity() {
       s[graph.row(p)] = 0.01 * double(p);
   DeviceGraph d = to_device(graph);
   Device<double> x(s), out(s.size());
-  run_entry(Abi<double>::forward, Abi<double>::forward_bytes, std::tuple(&d.view, int64_t(1)),
-            x.get(), out.get());
+  FACE(edge_softmax, forward, f64, std::tuple(&d.view, int64_t(1))).call({x.get(), out.get()});
   const auto got = out.host();
   bool good = true;
   for (int64_t i = 0; i < graph.n_dst; ++i) {
@@ -86,13 +42,13 @@ void test_minus_infinity() {
 
 int main() {
   require_device();
-  if (!short_run()) test_type<EdgeSoftmax, double>({0, 1, 3, 33, 70});
-  test_type<EdgeSoftmax, float>({0, 1, 3, 33, 70});
-  test_type<EdgeSoftmax, __half>({1, 4});
-  test_type<EdgeSoftmax, __nv_bfloat16>({1, 4});
+  for (const HostGraph& graph : irregular_graphs()) {
+    for (const int64_t heads : {0, 1, 3, 33, 70})
+      check_laws(softmax(graph, heads), single_double, heads == 3);
+    for (const int64_t heads : {1, 4}) check_laws(softmax(graph, heads), all_types);
+  }
+  check_laws(softmax(many_nodes(), 2), single_double);
   test_minus_infinity();
-  const HostGraph graph = power_law();
-  Case<EdgeSoftmax, float> c(graph, 3);
-  check_same_bits(c);
+  check_orders(softmax(power_law(), 3));
   return report();
 }

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: MIT
-// gno_kernel against its formula in float64: every face.
+// gno_kernel in every type.
 #include "gno_cases.h"
 
-OPERATOR(Kernel, gno_kernel, 5, LIST(coords, u, b_u, v, b_v),
-         (g.n_edges, n.d, n.n_hidden, n.f_in, n.f_out, activation))
+namespace {
 
-template <class T>
-using KernelCase = Case<Kernel, KernelOracle, T>;
-
-template <class T>
-void test_type() {
-  for (const HostGraph& graph : {power_law(), small_square(), without_edges(3, 5)})
-    KernelCase<T>(graph, {2, 6, 3, 4}, {gelu, sum, full}).test();
-  KernelCase<T>(small_square(), {3, 70, 9, 8}, {silu, sum, full}).test(true);
+Problem kernel(int64_t n_edges, Sizes n, int activation) {
+  const std::tuple sizes(n_edges, n.d, n.n_hidden, n.f_in, n.f_out, activation);
+  const int64_t matrix = n.f_in * n.f_out;
+  return {"gno_kernel, " + std::to_string(n_edges) + " edges, " + n.name(),
+          {{n_edges * n.d, 1, 0, wide},
+           {n.d * n.n_hidden},
+           {n.n_hidden},
+           {n.n_hidden * matrix, n.layer()},
+           {matrix}},
+          {{n_edges * matrix}},
+          {},
+          THREE_TYPES(gno_kernel, sizes, 0),
+          true,
+          4};
 }
 
 // Products in float32 are as accurate as that, and those in TF32 as that.
@@ -55,11 +60,12 @@ void test_precision() {
   check(values(0) == accurate, "products in float32 again");
 }
 
+}  // namespace
+
 int main() {
   require_device();
-  test_type<float>();
-  if (!short_run()) test_type<double>();
-  test_type<__nv_bfloat16>();
+  for (const int64_t n_edges : {500, 20, 0}) check_laws(kernel(n_edges, {2, 6, 3, 4}, gelu), without_half);
+  check_laws(kernel(20, {3, 70, 9, 8}, silu), without_half, true);
   test_precision();
   return report();
 }

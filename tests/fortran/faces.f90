@@ -21,8 +21,10 @@ module faces
   type, abstract :: operator_type
     !> Ranks and shapes of the inputs; rank 0: absent
     integer, allocatable :: ranks(:), shapes(:, :)
-    !> Numbers in the outputs
-    integer :: n_out = 0
+    !> Numbers in the outputs, and how many they are
+    integer :: n_out = 0, n_outputs = 1
+    !> Output that alone has a cotangent; 0: all have
+    integer :: only = 0
     !> Inputs that have a tangent, and those whose gradient is wanted
     logical, allocatable :: moving(:), wanted(:)
   contains
@@ -32,9 +34,7 @@ module faces
     procedure :: add_input
     !> First and last place of an input in the vector
     procedure :: first_of, last_of
-    !> An input as an array; null if it is absent, or not in a mask
-    procedure, private :: view_1, view_2, view_3
-    generic :: view => view_1, view_2, view_3
+    procedure :: view
   end type operator_type
 
   abstract interface
@@ -105,52 +105,20 @@ contains
     last = sum(merge(product(self%shapes(:, :k), 1), 0, self%ranks(:k) > 0))
   end function last_of
 
-  subroutine view_1(self, k, x, array, mask)
-    class(operator_type), intent(in) :: self
-    integer, intent(in) :: k
-    real(dp), intent(in), contiguous, target :: x(:)
-    real(dp), pointer, contiguous, intent(out) :: array(:)
-    logical, intent(in), optional :: mask(:)
-
-    nullify (array)
-    if (self%ranks(k) == 0) return
-    if (present(mask)) then
-      if (.not. mask(k)) return
-    end if
-    array => x(self%first_of(k):self%last_of(k))
-  end subroutine view_1
-
-  subroutine view_2(self, k, x, array, mask)
+  !> An input of rank 2 as an array.
+  subroutine view(self, k, x, array)
     class(operator_type), intent(in) :: self
     integer, intent(in) :: k
     real(dp), intent(in), contiguous, target :: x(:)
     real(dp), pointer, contiguous, intent(out) :: array(:, :)
-    logical, intent(in), optional :: mask(:)
-    real(dp), pointer, contiguous :: part(:)
 
-    nullify (array)
-    call self%view_1(k, x, part, mask)
-    if (associated(part)) array(1:self%shapes(1, k), 1:self%shapes(2, k)) => part
-  end subroutine view_2
-
-  subroutine view_3(self, k, x, array, mask)
-    class(operator_type), intent(in) :: self
-    integer, intent(in) :: k
-    real(dp), intent(in), contiguous, target :: x(:)
-    real(dp), pointer, contiguous, intent(out) :: array(:, :, :)
-    logical, intent(in), optional :: mask(:)
-    real(dp), pointer, contiguous :: part(:)
-
-    nullify (array)
-    call self%view_1(k, x, part, mask)
-    if (associated(part)) &
-      & array(1:self%shapes(1, k), 1:self%shapes(2, k), 1:self%shapes(3, k)) => part
-  end subroutine view_3
+    array(1:self%shapes(1, k), 1:self%shapes(2, k)) => x(self%first_of(k):self%last_of(k))
+  end subroutine view
 
   ! ---- checks ----
 
   !> jvp against differences of forward, <vjp, t> against <c, jvp>, hvp against differences of vjp;
-  !> a tangent that is absent is zero, and a gradient that is absent changes nothing.
+  !> a tangent or cotangent that is absent is zero, and a gradient that is absent changes nothing.
   subroutine check_faces(operator, x, error)
     class(operator_type), intent(inout) :: operator
     real(dp), intent(in), contiguous, target :: x(:)
@@ -201,6 +169,19 @@ contains
       call check_alone("hvp, absent gradients", g_t)
       operator%wanted(:) = .true.
     end do
+
+    if (operator%n_outputs == 1) return
+    do k = 1, operator%n_outputs
+      operator%only = k
+      call reverse(x, g_same)
+      g = g - g_same
+      call reverse(x, g_same, t)
+      g_t = g_t - g_same
+    end do
+    operator%only = 0
+    g_same(:) = 0
+    call check(error, close(g, g_same, 1e-11_dp), "vjp, absent cotangents")
+    call check(error, close(g_t, g_same, 1e-11_dp), "hvp, absent cotangents")
 
   contains
 

@@ -21,7 +21,7 @@ operators = [op for op in read_operators() if op.differentiable]
 SIZES = {
     "n_features": 3, "n_edge_features": 2, "n_own_features": 2, "n_heads": 2, "n_channels": 3,
     "n_edge_channels": 2, "n_queries": 7, "n_keys": 11, "n_query_heads": 4, "d_k": 3, "d_v": 2,
-    "n_temperatures": 7, "n_sequences": 1, "n_edges": 18, "n_spherical": 3, "n_radial": 2,
+    "n_temperatures": 7, "n_sequences": 2, "n_edges": 18, "n_spherical": 3, "n_radial": 2,
     "exponent": 5, "n_mid": 3, "n_emb": 4, "f_e": 3, "f_s": 2, "f_d": 1, "n_src_features": 3,
     "n_dst_features": 1, "d": 2, "n_hidden": 5, "f_in": 3, "f_out": 4, "n_batch": 1,
     "n_functions": 2, "d_y": 2, "d_x": 1, "d_c": 2, "n_slots": 2, "block_size": 4, "query_block": 1,
@@ -32,12 +32,15 @@ SIZES = {
 GIVEN = {"widths": "[4, 3]", "seed": "[2_int64**62 + 3]"}
 """Static lists and arrays, as expressions of Fortran."""
 ARRAYS = {
-    "block_index": "reshape([(int(mod(mod(k, n_slots) + k/n_slots, (n_keys + block_size - 1)/"
+    "cu_q": "[0_int64, n_queries/6*3, n_queries]",
+    "cu_k": "[0_int64, n_keys/2, n_keys]",
+    "cu": "[0_int64, n_tokens/2, n_tokens]\nn_compressed = n_compressed - block + 1",
+    "block_index": "reshape([(int(mod(mod(k, n_slots) + k/n_slots, (n_keys/2 + block_size - 1)/"
     "block_size), int32), k=0, n_slots*n_heads*((n_queries + query_block - 1)/query_block) - 1)], "
     "[n_slots, n_heads, (n_queries + query_block - 1)/query_block])",
     "edge_type": "[(int(mod(k, max(n_relations - 1, 1_int64)), int32), k=1, self%graph%n_edges)]",
 }
-"""Static arrays that depend on sizes, as expressions of Fortran."""
+"""Static arrays that depend on sizes, as expressions of Fortran, and statements behind them."""
 FORMS = {
     "gno": ["n_batch=2"],
     "mha_gat": ["dropout=0.5"],

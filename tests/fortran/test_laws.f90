@@ -8,7 +8,7 @@ module test_laws
   use testing, only: test_type, check
   implicit none
   private
-  public :: laws_tests
+  public :: laws_tests, begin
 
 contains
 
@@ -20,18 +20,21 @@ contains
       & test_type("tape", test_tape), &
       & test_type("both kinds", test_kinds), &
       & test_type("equal bits for any number of threads", test_threads), &
+      & test_type("no edges, no nodes", test_empty), &
+      & test_type("codes that no choice has", test_codes), &
       & test_type("arrays that do not fit", test_refused)]
   end function laws_tests
 
-  !> Edges to later nodes, of which some have many, one has none; none of two goes back between the
-  !> same nodes, where vectors of edges would depend on each other.
+  !> Edges to later nodes: half of them to the last, none to the first two, and rows of the table
+  !> in an order of their own. None of two goes back between the same nodes, where vectors of edges
+  !> would depend on each other.
   subroutine make_graph(n, degree, graph, error)
     integer, intent(in) :: n, degree
     type(graph_type), intent(out) :: graph
     type(error_type), allocatable, intent(out) :: error
     integer :: k, dst(n*degree), src(n*degree)
 
-    dst(:) = [(3 + mod(k*k + k/5, n - 2), k=1, n*degree)]
+    dst(:) = [(merge(n, 3 + mod(k*k + k/5, n - 2), mod(k, 2) == 0), k=1, n*degree)]
     src(:) = [(1 + mod(7*k + k/3, dst(k) - 1), k=1, n*degree)]
     call graph%from_edges(src, dst, error, n_src=n, n_dst=n)
   end subroutine make_graph
@@ -44,7 +47,7 @@ contains
     type(error_type), allocatable, intent(out) :: error
     type(graph_type) :: graph
 
-    call make_graph(7, 3, graph, error)
+    call make_graph(7, 21, graph, error)
     if (allocated(error)) return
     call make_case(number, graph, 1, operator)
     x = inputs(operator)
@@ -176,7 +179,55 @@ contains
     end do
   end subroutine test_threads
 
-  !> Every input with one more along its last axis is an error that names the operator.
+  !> Derivatives of nothing, and of what does not come from edges.
+  subroutine test_empty(error)
+    type(error_type), allocatable, intent(out) :: error
+    class(plain_type), allocatable :: operator
+    type(graph_type) :: graph
+    real(dp), allocatable, target :: x(:)
+    integer :: k, n
+
+    do n = 0, 2
+      call graph%init(spread(1, 1, n + 1), [integer ::], n, error)
+      if (allocated(error)) return
+      do k = 1, size(case_names)
+        call make_case(k, graph, 1, operator)
+        x = inputs(operator)
+        call check_faces(operator, x, error)
+        call name_case(k, error)
+        if (allocated(error)) return
+      end do
+    end do
+  end subroutine test_empty
+
+  !> A code that is none is an error that names the operator, and no result changes.
+  subroutine test_codes(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: refused
+    class(plain_type), allocatable :: operator
+    real(dp), allocatable, target :: x(:), y(:)
+    integer :: k, choice, code
+
+    do k = 1, size(case_names)
+      do choice = 1, 10
+        do code = -1, 99, 100
+          call begin(k, operator, x, error)
+          if (allocated(error)) return
+          y = spread(7.0_dp, 1, operator%n_out)
+          if (.not. operator%choose(choice, code)) exit
+          call operator%evaluate(x, y, refused)
+          if (.not. allocated(refused)) call check(error, .false., "a wrong code is taken")
+          if (.not. allocated(error)) call check(error, index(refused%message, operator_name(k) &
+            & //": ") == 1 .and. all(y == 7), refused%message)
+          call name_case(k, error)
+          if (allocated(error)) return
+        end do
+      end do
+    end do
+  end subroutine test_codes
+
+  !> Every input with one more along its last axis is an error that names the operator, and no
+  !> result changes.
   subroutine test_refused(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
@@ -187,8 +238,7 @@ contains
     do k = 1, size(case_names)
       call begin(k, operator, x, error)
       if (allocated(error)) return
-      if (allocated(y)) deallocate (y)
-      allocate (y(operator%n_out))
+      y = spread(7.0_dp, 1, operator%n_out)
       do input = 1, size(operator%ranks)
         rank = operator%ranks(input)
         if (rank == 0) cycle
@@ -197,13 +247,21 @@ contains
         call operator%evaluate(wide, y, refused)
         operator%shapes(rank, input) = operator%shapes(rank, input) - 1
         if (.not. allocated(refused)) call check(error, .false., "a wrong shape is taken")
-        if (.not. allocated(error)) call check(error, index(refused%message, &
-          & case_names(k)(:index(case_names(k), " ") - 1)//": ") == 1, refused%message)
+        if (.not. allocated(error)) call check(error, index(refused%message, operator_name(k) &
+          & //": ") == 1 .and. all(y == 7), refused%message)
         call name_case(k, error)
         if (allocated(error)) return
       end do
     end do
   end subroutine test_refused
+
+  !> First word of a case.
+  function operator_name(number) result(name)
+    integer, intent(in) :: number
+    character(len=:), allocatable :: name
+
+    name = case_names(number)(:index(case_names(number), " ") - 1)
+  end function operator_name
 
   !> The case in front of the message of an error.
   subroutine name_case(number, error)
