@@ -219,8 +219,8 @@ def test_nan_reaches_the_rows_that_see_it_and_no_others(which, n_keys, dtype, rn
 # ---- memory ----
 
 
-def _gradients_of(n_queries, n_keys):
-    q, k = np.ones((n_queries, 2, 4), np.float32), np.ones((n_keys, 2, 4), np.float32)
+def _gradients_of(n_queries, n_keys, width=4):
+    q, k = np.ones((n_queries, 2, width), np.float32), np.ones((n_keys, 2, width), np.float32)
     return partial(gg.attention.vjp, q, (q, k, k))
 
 
@@ -229,6 +229,12 @@ def _gradients_of(n_queries, n_keys):
 def test_no_array_of_queries_times_keys(sizes):
     """One such array of both heads would have a hundred megabytes."""
     assert temporary_bytes(_gradients_of, *sizes) < 32e6
+
+
+@needs_linux
+def test_gradients_of_few_keys_need_no_outputs():
+    """They would have 26 MB."""
+    assert temporary_bytes(_gradients_of, 50_000, 64, 64) < 8e6
 
 
 # ---- errors ----
