@@ -121,6 +121,21 @@ def test_whole_vectors(case, num_heads, channels, rng):
             assert np.linalg.norm(a - b) < 1e-4 * np.linalg.norm(b)
 
 
+@pytest.mark.parametrize(("num_heads", "channels"), [(1, 3), (4, 2)])
+def test_rows_in_blocks(num_heads, channels, rng):
+    """Rows and sources that fit blocks of edges, that do not, and that threads share."""
+    edges = lists([0, 700, 3, 0, 6000, *[6] * 200, 512, 513])
+    often = rng.random(edges.n_edges) < 0.7
+    src = np.where(often, 7, rng.integers(0, 300, edges.n_edges))
+    edges = Edges(src, edges.dst, 300, edges.n_dst)
+    for concat_heads in (True, False):
+        case = PLAIN_OF["mha_gat"].change(
+            num_heads=num_heads, C=channels, concat_heads=concat_heads
+        )
+        faces.check_forward(case, edges, rng)
+        faces.check_adjoint(case, edges, rng)
+
+
 # ---- dropout (all faces run with it above) ----
 
 

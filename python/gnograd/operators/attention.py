@@ -116,9 +116,9 @@ def mha_gat(
     edge forward, about twice that in `vjp`. A row of ``H C`` numbers is read for every edge, once
     in each.
 
-    Peak temporary memory, in numbers: H a node (2 H with tangents), ``160 H + 2 H C`` a thread
-    and a piece of a row that is shared among threads; for the vjp also H an edge and ``2 H`` a
-    destination, for the hvp twice that.
+    Peak temporary memory, in numbers: H a node (2 H with tangents), ``232 H + 32 H C`` and at most
+    12,288 a thread and ``2 H C`` a piece of a row that is shared among threads; for the vjp also H
+    an edge and ``2 H`` a destination, for the hvp twice that.
 
     References
     ----------

@@ -55,7 +55,7 @@ def offset_moments(x: Array, y: Array, *, graph: GraphLike) -> Array:
     The distance has no derivative where a source and a destination coincide: there its first and
     second derivatives are taken to be 0.
 
-    Temporary memory, in numbers: ``d + 1`` a destination, twice that with tangents.
+    Temporary memory, in numbers: ``d + 1`` a destination for derivatives, twice that with tangents.
 
     Examples
     --------
