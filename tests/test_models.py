@@ -183,6 +183,61 @@ def test_magno_sees_the_same_on_both_sides_of_a_periodic_border() -> None:
         assert len(graphs[f"encode {k}"].in_degree.unique()) == 1
 
 
+def waves(samples: int, n: int, d: int, seed: int) -> PointData:
+    """Periodic waves on a regular grid, and their derivative along the first axis."""
+    rng, number = np.random.default_rng(seed), np.arange(-2, 3)
+    k = np.stack(np.meshgrid(*d * [number], indexing="ij"), -1).reshape(-1, d)
+    k = k[len(k) // 2 + 1 :]
+    x = np.stack(np.meshgrid(*d * [np.arange(n) / n], indexing="ij"), -1).reshape(-1, d)
+    phase, made = 2 * np.pi * x @ k.T, []
+    for _ in range(samples):
+        a, b = rng.standard_normal((2, len(k))) / np.linalg.norm(k, axis=1)
+        u = np.sin(phase) @ a + np.cos(phase) @ b
+        slope = np.cos(phase) @ (2 * np.pi * k[:, 0] * a) - np.sin(phase) @ (
+            2 * np.pi * k[:, 0] * b
+        )
+        f = [column[:, None].astype(np.float32) for column in (u, slope)]
+        made.append(Sample(x, f[0], x, f[1], np.zeros(0, np.float32)))
+    return PointData(made, Layout(d, (Field("u", 1),), (Field("slope", 1),), (), (1.0,) * d))
+
+
+def error_after(steps: int, name: str, n: int, d: int, rate: float = 5e-3, batch: int = 4) -> float:
+    """Relative error of a derivative on new waves after some steps of training."""
+    data, new = waves(32, n, d, seed=0), waves(8, n, d, seed=1)
+    model = model_of(data, name)
+    cloud = Cloud.of(batch * [model.positions(data.samples[0].points)])
+    graphs, optimiser = model.graphs(cloud), torch.optim.Adam(model.parameters())
+    rng = np.random.default_rng(0)
+    for step in range(steps):
+        optimiser.param_groups[0]["lr"] = rate * (1 - step / steps)
+        some = [data.samples[k] for k in rng.permutation(len(data))[:batch]]
+        u, slope = (
+            torch.cat([model.tensor(getattr(s, name)) for s in some])
+            for name in ("inputs", "outputs")
+        )
+        loss = (model(cloud, u, None, None, graphs) - slope).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    found = [model.predict(s) - s.outputs for s in new.samples]
+    truth = [s.outputs for s in new.samples]
+    return float(np.linalg.norm(found) / np.linalg.norm(truth))
+
+
+def test_magno_learns_a_derivative() -> None:
+    """Its kernels see differences of near points, not positions in the whole box."""
+    assert error_after(40, "magno", 24, 1) < 0.6
+
+
+def test_mgn_learns_a_derivative_in_little_work() -> None:
+    """Few layers of many points, and many steps, not many layers and few steps."""
+    model = model_of(waves(1, 12, 2, seed=0), "mgn")
+    sample = waves(1, 12, 2, seed=0).samples[0]
+    edges = model.graphs(model.positions(sample.points))["near"].n_edges
+    steps = 600_000 // (edges * model.description.options["layers"])
+    assert error_after(steps, "mgn", 12, 2) < 0.4
+
+
 @pytest.mark.parametrize("d", [1, 3])
 def test_mgn_sees_as_far_as_gno_in_a_layer(d: int) -> None:
     side = {1: 40, 3: 6}[d]
