@@ -74,7 +74,7 @@ _OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
 
 _NEAREST = {1: 8, 2: 12, 3: 20}
 """Number of points that send to a point of mgn where there is no mesh, by dimension."""
-_LAYERS = (2, 4, 6)
+_LAYERS = (2, 3, 4)
 """Layers of mgn between nearest points, by size: these are two to three times as many as the edges
 of a mesh, which makes a layer dearer, and see farther. On a plane 2 layers of 12 points learn
 advection in the time in which 6 layers of 6 do not."""
