@@ -3,6 +3,7 @@
 
 import html.parser
 import json
+import math
 import pickle
 import re
 import shlex
@@ -24,10 +25,10 @@ from gnograd.cli import config
 from gnograd.cli.app import app
 from gnograd.cli.checkpoint import CHECKPOINT, CheckpointError, State
 from gnograd.cli.config import Schedule
-from gnograd.cli.log import HISTORY, Log
+from gnograd.cli.log import HISTORY, Epoch, Log
 from gnograd.cli.point_problem import norms, relative_errors
 from gnograd.cli.points import RESULTS
-from gnograd.cli.training import learning_rate
+from gnograd.cli.training import learning_rate, progress
 from gnograd.data import Roles, contents, read
 from memory import needs_linux, temporary_bytes
 
@@ -858,6 +859,18 @@ def test_what_is_stopped_is_continued_only_where_it_can_be(tmp_path: Path, monke
 
 def test_names_are_those_of_the_help() -> None:
     assert config.MODELS == models.NAMES and config.SIZES == models.SIZES
+
+
+def test_lines_of_a_log_have_columns() -> None:
+    """Also where a number ends with zeros, or is small."""
+    rows = [
+        Epoch(9, 0.1, 0.12345, 0.0305, 9.6), Epoch(10, 0.1, 1.2e-5, 1.0, 100.2),
+        Epoch(100, 0.1, 0.0, 12345.678, 9999.0), Epoch(1, 0.1, 0.1, math.inf, 0.0),
+    ]  # fmt: skip
+    lines = [progress(row, 100) for row in rows]
+    assert lines[0] == "epoch   9/100  loss 0.1235    held out 0.03050      10 s"
+    assert {len(line) for line in lines} == {len(lines[0])}
+    assert {line.index("held") for line in lines} == {lines[0].index("held")}
 
 
 def test_schedules() -> None:
