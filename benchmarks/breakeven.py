@@ -68,7 +68,7 @@ def trained(data: PointData, name: str, seconds: float) -> PointModel:
     """Model after so many seconds."""
     torch.manual_seed(0)
     model = PointModel.for_data(data, name, "small")
-    config = PointsConfig()
+    config = PointsConfig(learning_rate=3e-3)
     batches = PointBatches(model, data)
     problem = PointProblem(model, config, batches, batches, TorchEngine("cpu", 1))
     problem.prepare(Console(quiet=True))

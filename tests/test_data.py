@@ -946,6 +946,62 @@ def test_mapped_arrays_have_all_numbers(tmp_path: Path, monkeypatch, suffix: str
             contents(tmp_path / "a.npz")
 
 
+@pytest.mark.parametrize("suffix", [".npz", "", ".safetensors"])
+@pytest.mark.parametrize("in_time", [False, True])
+def test_files_that_are_written_to_while_in_use(
+    tmp_path: Path, monkeypatch, suffix: str, in_time: bool
+) -> None:
+    """Other numbers are noticed, a shorter file ends nothing, another file of the name is none."""
+    rng, path = np.random.default_rng(0), tmp_path / f"a{suffix}"
+    # more than a page, so that the end of a short file is none of its bytes
+    u = rng.random((3, 4, 4000) if in_time else (6, 2000)).astype("f4")
+    given = {"points": rng.random((u.shape[-1], 2)), "u": u}
+    given |= {} if in_time else {"a": u + 1}
+    for module, constant, value in (
+        ("reading", "LIMIT", 0), ("reading", "_SMALL", 0), ("readers.npz", "LARGE", 1),
+        ("readers.safetensors", "LARGE", 1),
+    ):  # fmt: skip
+        monkeypatch.setattr(f"gnograd.data.{module}.{constant}", value)
+
+    def fresh() -> tuple[PointData, Path]:
+        """Data that are read anew, and the file of their states or inputs."""
+        if suffix == "":
+            path.mkdir(exist_ok=True)
+            for name, array in given.items():
+                np.save(path / f"{name}.npy", array)
+        else:
+            (np.savez if suffix == ".npz" else lambda p, **x: gg.save_weights(p, x))(path, **given)
+        data = read(path, Roles(states=("u",)) if in_time else Roles(outputs=("u",)))
+        assert isinstance(data.samples, Made)
+        return data, path if suffix else path / "u.npy"
+
+    def numbers(data: PointData, k: int) -> np.ndarray:
+        sample = data.samples[k]
+        return np.asarray(sample.states if in_time else sample.outputs)[..., 0]
+
+    data, file = fresh()
+    assert (numbers(data, 0) == u[0]).all()
+    other = file.with_suffix(".new")
+    other.write_bytes(bytes(file.stat().st_size))
+    other.rename(file)
+    assert (numbers(data, 1) == u[1]).all()
+    for spoil in (lambda f: f.write(bytes(100)), lambda f: f.truncate(4096)):
+        data, file = fresh()
+        assert (numbers(data, 0) == u[0]).all()
+        with open(file, "r+b") as stream:
+            spoil(stream)
+        with pytest.raises(DataError, match=rf"{re.escape(str(file))}: was written to while"):
+            numbers(data, 1)
+    # states are read later than their sample is made
+    if in_time:
+        data, file = fresh()
+        states = data.samples[0].states
+        assert states is not None and (states[0][:, 0] == u[0, 0]).all()
+        file.write_bytes(file.read_bytes())
+        with pytest.raises(DataError, match="was written to while"):
+            states[1]
+
+
 @pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2), (2, 1, 0), (1, 2, 0)])
 def test_axes_are_brought_in_order_in_a_file(monkeypatch, order: tuple[int, ...]) -> None:
     monkeypatch.setattr("gnograd.data.stored.LARGE", 200)

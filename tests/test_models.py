@@ -183,6 +183,61 @@ def test_magno_sees_the_same_on_both_sides_of_a_periodic_border() -> None:
         assert len(graphs[f"encode {k}"].in_degree.unique()) == 1
 
 
+def waves(samples: int, n: int, d: int, seed: int) -> PointData:
+    """Periodic waves on a regular grid, and their derivative along the first axis."""
+    rng, number = np.random.default_rng(seed), np.arange(-2, 3)
+    k = np.stack(np.meshgrid(*d * [number], indexing="ij"), -1).reshape(-1, d)
+    k = k[len(k) // 2 + 1 :]
+    x = np.stack(np.meshgrid(*d * [np.arange(n) / n], indexing="ij"), -1).reshape(-1, d)
+    phase, made = 2 * np.pi * x @ k.T, []
+    for _ in range(samples):
+        a, b = rng.standard_normal((2, len(k))) / np.linalg.norm(k, axis=1)
+        u = np.sin(phase) @ a + np.cos(phase) @ b
+        slope = np.cos(phase) @ (2 * np.pi * k[:, 0] * a) - np.sin(phase) @ (
+            2 * np.pi * k[:, 0] * b
+        )
+        f = [column[:, None].astype(np.float32) for column in (u, slope)]
+        made.append(Sample(x, f[0], x, f[1], np.zeros(0, np.float32)))
+    return PointData(made, Layout(d, (Field("u", 1),), (Field("slope", 1),), (), (1.0,) * d))
+
+
+def error_after(steps: int, name: str, n: int, d: int, rate: float = 5e-3, batch: int = 4) -> float:
+    """Relative error of a derivative on new waves after some steps of training."""
+    data, new = waves(32, n, d, seed=0), waves(8, n, d, seed=1)
+    model = model_of(data, name)
+    cloud = Cloud.of(batch * [model.positions(data.samples[0].points)])
+    graphs, optimiser = model.graphs(cloud), torch.optim.Adam(model.parameters())
+    rng = np.random.default_rng(0)
+    for step in range(steps):
+        optimiser.param_groups[0]["lr"] = rate * (1 - step / steps)
+        some = [data.samples[k] for k in rng.permutation(len(data))[:batch]]
+        u, slope = (
+            torch.cat([model.tensor(getattr(s, name)) for s in some])
+            for name in ("inputs", "outputs")
+        )
+        loss = (model(cloud, u, None, None, graphs) - slope).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    found = [model.predict(s) - s.outputs for s in new.samples]
+    truth = [s.outputs for s in new.samples]
+    return float(np.linalg.norm(found) / np.linalg.norm(truth))
+
+
+def test_magno_learns_a_derivative() -> None:
+    """Its kernels see differences of near points, not positions in the whole box."""
+    assert error_after(40, "magno", 24, 1) < 0.6
+
+
+def test_mgn_learns_a_derivative_in_little_work() -> None:
+    """Few layers of many points, and many steps, not many layers and few steps."""
+    model = model_of(waves(1, 12, 2, seed=0), "mgn")
+    sample = waves(1, 12, 2, seed=0).samples[0]
+    edges = model.graphs(model.positions(sample.points))["near"].n_edges
+    steps = 600_000 // (edges * model.description.options["layers"])
+    assert error_after(steps, "mgn", 12, 2) < 0.4
+
+
 @pytest.mark.parametrize("d", [1, 3])
 def test_mgn_sees_as_far_as_gno_in_a_layer(d: int) -> None:
     side = {1: 40, 3: 6}[d]
@@ -253,6 +308,49 @@ def test_mgn_passes_messages_along_the_mesh(tmp_path: Path) -> None:
     assert (changed[6:12] != near.predict(bare.samples[0])[6:12]).any()
 
 
+@pytest.mark.parametrize("kind", ["images", "cells across", "a gap", "one axis"])
+def test_mgn_passes_messages_across_a_periodic_border(kind: str) -> None:
+    """Along cells that cross it, or from points on one side to neighbours of their images."""
+    n = 5  # cells along an axis
+    side = n if kind in ("cells across", "a gap") else n + 1
+    number = np.arange(side * side).reshape(side, side)
+    step = np.arange(n - 1 if kind == "a gap" else n)
+    corners = np.ix_(step, step)
+    squares = np.stack(
+        [np.roll(number, move, (0, 1))[corners] for move in ((0, 0), (-1, 0), (-1, -1), (0, -1))],
+        axis=-1,
+    ).reshape(-1, 4)
+    x = np.stack(np.meshgrid(*[np.arange(side) / n] * 2, indexing="ij"), -1).reshape(-1, 2)
+    f = np.random.default_rng(0).random((len(x), 1)).astype(np.float32)
+    sample = Sample(x, f, x, f, np.zeros(0, np.float32), cells={"quad": squares}, source="a.vtu")
+    period = (1.0, 0.0 if kind == "one axis" else 1.0)
+    made = PointData([sample], Layout(2, (Field("f", 1),), (Field("u", 1),), (), period))
+    model = model_of(made, "mgn")
+    if kind == "a gap":
+        assert not made.meshed and "neighbors" in model.description.options
+        return
+    assert made.meshed and "neighbors" not in model.description.options
+    graph = model.graphs(model.positions(x), None, model.edges(sample))["near"]
+    # places that send to a point, without its own images
+    place = (np.round(x * n) % np.where(np.array(period) > 0, n, n + 1)).astype(int)
+    seen: dict[int, set] = {k: set() for k in range(len(x))}
+    for i, j in zip(graph.src.tolist(), graph.dst.tolist(), strict=True):
+        if (place[i] != place[j]).any():
+            seen[j].add(tuple(place[i]))
+    for j, places in seen.items():
+        a, b = place[j]
+        around = {((a + 1) % n, b), ((a - 1) % n, b)}
+        around |= {
+            (a, c % n if period[1] else c) for c in (b - 1, b + 1) if period[1] or 0 <= c <= n
+        }
+        assert places == around
+    # points and all images of points are the same
+    expected, rng = model.predict(sample), np.random.default_rng(1)
+    moved = x + np.array(period) * rng.integers(-2, 3, x.shape)
+    other = dataclasses.replace(sample, points=moved, queries=moved)
+    assert np.abs(model.predict(other) - expected).max() < 1e-5
+
+
 def test_latent_grids_that_are_too_large_are_refused(tmp_path: Path) -> None:
     """A model makes its grid itself, so that its file may be small."""
     models.save(model_of(data(), "magno"), tmp_path)
@@ -315,6 +413,45 @@ def test_outputs_that_do_not_vary_are_given_back(in_time: bool, noise: float) ->
     (note,) = still(three)
     assert note.startswith("u (3): component 2 ")
     assert ("does not change in time" if in_time else "is 0 everywhere") in note
+
+
+def test_differences_are_learned_where_they_vary_less(tmp_path: Path) -> None:
+    """From the input that outputs are near to, or from the state; otherwise the values."""
+    rng = np.random.default_rng(0)
+    x, none = rng.random((60, 2)), np.zeros(0, np.float32)
+    a, b, noise = (rng.standard_normal((60, n)).astype(np.float32) for n in (1, 2, 2))
+    fields = (Field("a", 1), Field("b", 2)), (Field("u", 2),)
+    inputs = np.concatenate([a, b], axis=1)
+
+    def model_for(u: np.ndarray, apart: bool = False) -> tuple[PointModel, Sample]:
+        sample = Sample(x, inputs, x + 1 if apart else x, 100 * u, none)
+        sample = dataclasses.replace(sample, inputs=100 * inputs)
+        return model_of(PointData([sample], Layout(2, *fields, apart=apart))), sample
+
+    model, sample = model_for(b + 0.01 * noise)
+    assert model.description.adds == 1
+    models.save(model, tmp_path)
+    made = gg.load(tmp_path).predict(sample)
+    assert (made == model.predict(sample)).all()
+    assert np.linalg.norm(made - sample.outputs) < 0.05 * np.linalg.norm(sample.outputs)
+    text = json.loads((tmp_path / "model.json").read_text())
+    for wrong in (-1, 2, 1.0, "1"):
+        (tmp_path / "model.json").write_text(json.dumps(text | {"adds": wrong}))
+        with pytest.raises(ValueError, match=r"model.json: describes no model"):
+            gg.load(tmp_path)
+    assert model_for(b + noise)[0].description.adds is None
+    assert model_for(b + 0.01 * noise, apart=True)[0].description.adds is None
+
+    for change, adds in ((0.1, 3), (10.0, None)):
+        steps = change * rng.standard_normal((4, 60, 2)).astype(np.float32)
+        sample = Sample(x, inputs, x, None, none, b + steps)
+        model = model_of(PointData([sample], Layout(2, *fields, in_time=True)))
+        assert model.description.adds == adds
+        learned = sample.states if adds is None else np.diff(sample.states, axis=0)
+        std = learned.std(axis=(0, 1))
+        np.testing.assert_allclose(model.output_std.numpy(), std, rtol=1e-3)
+        models.save(model, tmp_path)
+        assert gg.load(tmp_path).description.adds == adds
 
 
 def test_inputs_that_do_not_vary_tell_nothing() -> None:

@@ -3,6 +3,7 @@
 
 import html.parser
 import json
+import math
 import pickle
 import re
 import shlex
@@ -24,10 +25,10 @@ from gnograd.cli import config
 from gnograd.cli.app import app
 from gnograd.cli.checkpoint import CHECKPOINT, CheckpointError, State
 from gnograd.cli.config import Schedule
-from gnograd.cli.log import HISTORY, Log
+from gnograd.cli.log import HISTORY, Epoch, Log
 from gnograd.cli.point_problem import norms, relative_errors
 from gnograd.cli.points import RESULTS
-from gnograd.cli.training import learning_rate
+from gnograd.cli.training import learning_rate, progress
 from gnograd.data import Roles, contents, read
 from memory import needs_linux, temporary_bytes
 
@@ -569,8 +570,9 @@ def test_inspect_says_what_train_does(tmp_path: Path) -> None:
         assert words in text
     assert (tmp_path / "a [$x$].png").read_bytes().startswith(b"\x89PNG")
     trained = done("train", "points", "--data", *options, *TRAIN, "--epochs=1", "--out", run)
-    shown = re.findall("neighbours within .*", text)
-    assert shown and shown == re.findall("neighbours within .*", trained)
+    told = "(?:targets|normalisation|neighbours within).*"
+    shown = re.findall(told, text)
+    assert len(shown) == 3 and shown == re.findall(told, trained)
     assert "training: 3 samples of 20 points" in trained
     # the same refusals
     np.savez(path, points=x, u=1e30 * u, f=rng.random((6, 20)))
@@ -581,6 +583,31 @@ def test_inspect_says_what_train_does(tmp_path: Path) -> None:
     assert "held out: 3 samples" in done("inspect", path, *other)
     np.savez(path, points=x, b=u[0, 0], a=u[0, 1])
     assert "is one sample, from which none" in done("inspect", path, "--outputs=b")
+
+
+@pytest.mark.parametrize(
+    ("model", "lines"),
+    [
+        ("gno", ("receptive field: .*, in 3 layers of ", "learning rate: 0.01, ")),
+        ("mgn", ("receptive field: 2 steps to the 8 nearest", "learning rate: 0.003, ")),
+        ("gino", ("receptive field: all points, through a grid of 32", "; typically 4, ")),
+    ],
+)
+def test_what_is_chosen_is_said(tmp_path: Path, monkeypatch, model: str, lines) -> None:
+    """Targets, learning rate, length and receptive field of a training without options."""
+    monkeypatch.setattr("gnograd.cli.points.STEPS", 3)
+    monkeypatch.setattr("gnograd.cli.points.EPOCHS", (1, 200))
+    rng, path, run = np.random.default_rng(0), tmp_path / "a.npz", tmp_path / "run"
+    a = rng.standard_normal((70, 12))
+    np.savez(path, points=rng.random((12, 1)), a=a, u=a + 0.1 * rng.standard_normal((70, 12)))
+    given = ("--data", path, "--outputs=u", "--held-out=0.9", "--threads=1", "--size=small")
+    text = done("train", "points", *given, "--model", model, "--out", run, "--batch=400")
+    assert "epochs: 3, each has 1 of 400, 3 training steps" in text
+    assert re.search("targets: differences of u from a, which vary 0[.](1|09)", text)
+    for line in lines:
+        assert re.search(line, text)
+    results = json.loads((run / RESULTS).read_text())
+    assert results["epochs"] == 3 and results["settings"]["learning_rate"] > 0
 
 
 def test_options_are_kept_and_taken_from_a_file(tmp_path: Path) -> None:
@@ -832,6 +859,18 @@ def test_what_is_stopped_is_continued_only_where_it_can_be(tmp_path: Path, monke
 
 def test_names_are_those_of_the_help() -> None:
     assert config.MODELS == models.NAMES and config.SIZES == models.SIZES
+
+
+def test_lines_of_a_log_have_columns() -> None:
+    """Also where a number ends with zeros, or is small."""
+    rows = [
+        Epoch(9, 0.1, 0.12345, 0.0305, 9.6), Epoch(10, 0.1, 1.2e-5, 1.0, 100.2),
+        Epoch(100, 0.1, 0.0, 12345.678, 9999.0), Epoch(1, 0.1, 0.1, math.inf, 0.0),
+    ]  # fmt: skip
+    lines = [progress(row, 100) for row in rows]
+    assert lines[0] == "epoch   9/100  loss 0.1235    held out 0.03050      10 s"
+    assert {len(line) for line in lines} == {len(lines[0])}
+    assert {line.index("held") for line in lines} == {lines[0].index("held")}
 
 
 def test_schedules() -> None:

@@ -340,7 +340,10 @@ def test_fortran_runs_what_pytorch_has_trained(what, rng, tmp_path):
     assert np.linalg.norm(found - expected) <= 1e-6 * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("what", ["outputs", "queries", "states in a periodic box"])
+@pytest.mark.parametrize(
+    "what",
+    ["outputs", "near outputs", "queries", "states in a periodic box", "states that are smooth"],
+)
 def test_fortran_runs_models_on_points(what, rng, tmp_path):
     torch = pytest.importorskip("torch")
     from gnograd import models
@@ -349,12 +352,16 @@ def test_fortran_runs_models_on_points(what, rng, tmp_path):
     apart, in_time = what == "queries", what.startswith("states")
     x = rng.random((80, 2)) + 3
     queries = rng.random((50, 2)) + 3 if apart else x
-    f = rng.normal(size=(80, 1)).astype(np.float32)
+    f = rng.normal(size=(80, 2)).astype(np.float32)
     p = rng.normal(size=0 if apart else 2).astype(np.float32)
     states = rng.normal(size=(3, 80, 2)).astype(np.float32) if in_time else None
+    if what.endswith("smooth"):
+        states = states[:1] + 0.1 * states
     outputs = None if in_time else rng.normal(size=(len(queries), 2)).astype(np.float32)
+    if what == "near outputs":
+        outputs = f + 0.1 * outputs
     layout = Layout(
-        2, (Field("f", 1),), (Field("u", 2),), (Field("p", len(p)),) if len(p) else (),
+        2, (Field("f", 2),), (Field("u", 2),), (Field("p", len(p)),) if len(p) else (),
         (1.0, 0.0) if in_time else None, in_time, apart,
     )  # fmt: skip
     torch.manual_seed(0)

@@ -44,6 +44,8 @@ module gnograd_nn_point_gno
     logical :: in_time = .false.
     !> True if outputs are on points of their own
     logical :: has_queries = .false.
+    !> Number of inputs before those that the network's results are added to; -1 without
+    integer, private :: adds = -1
     type(weights_type), private :: file
     type(array_type), private :: input_mean, input_std, parameter_mean, parameter_std
     type(array_type), private :: output_mean, output_std
@@ -144,6 +146,15 @@ contains
       if (allocated(error)) return
       self%in_time = self%file%get_text("in_time") == "true"
       self%has_queries = self%file%get_text("apart") == "true"
+      self%adds = merge(self%n_inputs - self%n_outputs, -1, self%in_time)
+      period = self%file%get_text("adds")
+      status = 0
+      if (len(period) > 0) read (period, *, iostat=status) self%adds
+      if (status /= 0 .or. self%adds > self%n_inputs - self%n_outputs) then
+        call set_error(error, code_value, "point_gno: results of "//trim(filename)// &
+          & " are added to inputs that it does not have")
+        return
+      end if
       period = self%file%get_text("radius")
       read (period, *, iostat=status) self%radius
       if (status /= 0 .or. .not. self%radius > 0) then
@@ -448,8 +459,8 @@ contains
     if (self%has_queries) h = self%at_queries%forward(self%query_places) + &
       & self%kernel%forward(h, self%seen_edges, self%seen)
     out = self%projection%forward(h)*self%output_std + self%output_mean
-    ! in time, the output is the change of the state
-    if (self%in_time) out = out + slice(inputs, [self%n_inputs - self%n_outputs + 1, 1], &
+    ! such as the change of a state in time
+    if (self%adds >= 0) out = out + slice(inputs, [self%adds + 1, 1], &
       & [self%n_outputs, int(self%n_points)])
   end function forward
 

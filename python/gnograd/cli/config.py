@@ -278,6 +278,19 @@ class Preparation:
 class PointsConfig(TrainingConfig, Preparation):
     """Settings of `gnograd train points` that the result depends on."""
 
+    epochs: int = option(
+        0,
+        "Length of the training; more than a finished run has continue it. 0 is chosen by the "
+        "data.",
+        min=0,
+        show_default="some 6000 steps, 10 to 200 epochs",
+    )
+    learning_rate: float = option(
+        0.0,
+        "Peak of the learning rate; 0 is chosen by the model.",
+        min=0,
+        show_default="by model and width",
+    )
     size: str = option("medium", "Its size.", **one_of(*SIZES))
     noise: float = option(
         0.0, "Noise on states in training, as a part of their standard deviation.", min=0

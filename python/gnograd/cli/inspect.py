@@ -29,7 +29,7 @@ from gnograd.data.files import load, together
 from gnograd.data.neighbors import CLOUDS, FEW, TYPICAL, neighbors_within, radius_of
 from gnograd.data.roles import arranged
 from gnograd.data.samples import Field
-from gnograd.data.statistics import statistics, still
+from gnograd.data.statistics import statistics, still, target
 from gnograd.data.stored import blocks
 from gnograd.notation.text import printable
 
@@ -126,13 +126,20 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
     if data.layout.in_time and data.layout.step is None:
         notes.append("the files tell no times: steps are taken as equally long")
     notes += still(data)
+    for line in (
+        "targets: " + _learned(data),
+        "normalisation: every channel and target to mean 0 and deviation 1 in the training samples",
+    ):
+        console.print(line, markup=False, soft_wrap=True)
     if model in TYPICAL:
         clouds = list(itertools.islice(data.clouds(), CLOUDS))
         period = data.layout.period
+        why, d = "", data.layout.dimension
         if radius is None:
-            radius = radius_of(clouds, TYPICAL[model][data.layout.dimension], period)
+            radius = radius_of(clouds, TYPICAL[model][d], period)
+            why = f"; typically {TYPICAL[model][d]}, which {model} learns from in {d}-D"
         found = neighbors_within(clouds, radius, period)
-        numbers = f"{found.mean:.3g} a point, {found.least} at least"
+        numbers = f"{found.mean:.3g} a point, {found.least} at least{why}"
         console.print(f"neighbours within {radius:.4g}: {numbers}", markup=False, soft_wrap=True)
         if found.mean < FEW:
             notes.append(
@@ -141,7 +148,7 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
     if model == "mgn":
         if data.meshed:
             degrees = [
-                np.bincount(s.edges.reshape(-1), minlength=len(s.points))
+                np.bincount(s.edges_in(data.layout.period).reshape(-1), minlength=len(s.points))
                 for s in itertools.islice(data.geometries(), CLOUDS)
             ]
             every = np.concatenate(degrees)
@@ -153,18 +160,37 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
             some = any(s.cells for s in data.geometries())
             why = "not all samples have cells" if some else "there are no cells"
             if some and data.layout.period is not None:
-                why = "cells do not cross the border of the periodic box"
+                why = "no cells cross the border of the periodic box, or end on both sides of it"
             notes.append(f"messages are passed between nearest points: {why}")
     for note in notes:
         line = "".join(c if c.isprintable() else "?" for c in note)  # names may hold anything
         console.print(f"note: {line}", markup=False, soft_wrap=True)
 
 
+def _learned(data: PointData) -> str:
+    """What a model of the data learns, and why, in words."""
+    layout, found = data.layout, target(data)
+    names = ", ".join(printable(f.name) for f in layout.outputs)
+    if layout.in_time:
+        much = f"vary {found.ratio:.2g} times as much as the state"
+        if found.adds is None:
+            return f"{names} at the next time, as its changes in a step {much}"
+        return f"changes of {names} in a step, which {much}"
+    if found.ratio is None:
+        return f"{names}; no input has its form"
+    if found.adds is None:
+        return f"{names}; differences from inputs vary {found.ratio:.2g} times as much"
+    ends = np.cumsum([f.width for f in layout.inputs]).tolist()
+    first = int(np.searchsorted(ends, found.adds, side="right"))
+    near = ", ".join(printable(f.name) for f in layout.inputs[first : first + len(layout.outputs)])
+    return f"differences of {names} from {near}, which vary {found.ratio:.2g} times as much"
+
+
 def need_cells(*parts: PointData) -> None:
     """Raise DataError for samples without the edges along which a model passes messages."""
     for part in parts:
         for sample in part.geometries():
-            if not len(sample.edges):
+            if not len(sample.edges_in(part.layout.period)):
                 raise DataError(
                     f"{sample.source}: has no cells, but mgn passes messages along the edges of "
                     "those of the training data"

@@ -28,12 +28,20 @@ from gnograd.cli.point_split import split
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.cli.training import fit
 from gnograd.data import PointData, Roles, Sample, read
+from gnograd.data.statistics import statistics
 from gnograd.models import PointModel, save
 
 __all__ = ["EXAMPLES", "RESULTS", "Sets", "train"]
 
 RESULTS = "results.json"
 EXAMPLES = "examples.safetensors"
+
+RATES, RATE = {"gno": 0.16, "gino": 0.16}, 0.1
+"""Learning rate times width, by model, and of the others: wider networks need smaller rates."""
+STEPS = 6000
+"""Training steps that are aimed at: some ten minutes for a thousand points on one core."""
+EPOCHS = (10, 200)
+"""Least and most epochs for them."""
 
 HELD_OUT = "validation"
 """Name of the set by which the best model is chosen."""
@@ -91,7 +99,9 @@ def train(
     torch.manual_seed(config.seed)
     model = PointModel.for_data(sets.training, config.model, config.size, config.radius)
     model = model.to(engine.device)
+    console.print("receptive field: " + _seen(model), markup=False, soft_wrap=True)
     batches, held_out = PointBatches(model, sets.training), PointBatches(model, sets.held_out)
+    config = _chosen(config, model, len(batches.steps), console)
     problem = PointProblem(model, config, batches, held_out, engine, compiled)
     state = fit(problem, config, run, {"checksum of the data": sets.checksum})
     evaluation = Evaluation(model.eval(), files, sets, held_out, console)
@@ -126,6 +136,41 @@ def _sets(config: PointsConfig, files: Samples, roles: Roles) -> Sets:
     return Sets(training, validation, of_tests, PointData.join(every).checksum())
 
 
+def _chosen(
+    config: PointsConfig, model: PointModel, n_steps: int, console: Console
+) -> PointsConfig:
+    """Settings with a learning rate and a number of epochs, and the reasons printed."""
+    if not config.learning_rate:
+        name, width = model.description.name, model.description.options["width"]
+        factor = RATES.get(name, RATE)
+        rate = float(f"{factor / width:.1g}")
+        console.print(f"learning rate: {rate:g}, {factor:g} of {name} over {width} channels")
+        config = replace(config, learning_rate=rate)
+    if not config.epochs:
+        batches = -(-n_steps // config.batch)
+        epochs = min(max(-(-STEPS // batches), EPOCHS[0]), EPOCHS[1])
+        total = f"{batches} of {config.batch}, {epochs * batches} training steps"
+        console.print(f"epochs: {epochs}, each has {total}")
+        config = replace(config, epochs=epochs)
+    return config
+
+
+def _seen(model: PointModel) -> str:
+    """Points that an output depends on, in words."""
+    options, unit = model.description.options, float(model.scale)
+    if model.description.name in ("gno", "mgn"):
+        layers = options["layers"]
+        if model.description.name == "gno":
+            reach = options["radius"] * unit
+            far = f"{layers * reach:.4g} of {2 * unit:.4g}, the length of the box"
+            return f"{far}, in {layers} layers of {reach:.4g}"
+        if "neighbors" in options:
+            return f"{layers} steps to the {options['neighbors']} nearest points"
+        return f"{layers} steps along the edges of the mesh"
+    how = f"through a grid of {options['side']} points along the longest side of the box"
+    return "all points, " + (how if "side" in options else "by attention")
+
+
 # ---- evaluation ----
 
 
@@ -148,6 +193,7 @@ class Evaluation:
             batches = PointBatches(model, data)
             batches.find_neighbours(console, f"testing: {name}")
             self.errors[name] = errors_of(model, batches)
+        self.mean = statistics(sets.training)["output"].mean
         self.means = {name: float(np.mean(errors)) for name, errors in self.errors.items()}
 
     def show(self) -> None:
@@ -224,8 +270,8 @@ class Evaluation:
             first = np.broadcast_to(sample.states[0], sample.states[1:].shape)
             return error_of(self.model, first, sample.states)
         assert sample.outputs is not None
-        mean = self.model.output_mean.cpu().numpy()
-        return error_of(self.model, np.broadcast_to(mean, sample.outputs.shape), sample.outputs)
+        mean = np.broadcast_to(self.mean, sample.outputs.shape)
+        return error_of(self.model, mean, sample.outputs)
 
     def _examples(self) -> dict[str, Any]:
         """Best, median and worst sample of the last set, with predictions."""

@@ -319,14 +319,20 @@ def fit(
                         if replaces and epoch == 1:
                             run.save_options()
             if measured and not console.is_terminal:
-                console.print(
-                    f"epoch {row.epoch}/{config.epochs}  loss {row.loss:.4g}  "
-                    f"held out {row.held_out:.4g}  {row.seconds:.0f} s"
-                )
+                console.print(progress(row, config.epochs), highlight=False)
             if stopped:
                 console.print(f"stopped: no better for {waited} epochs")
     trainer.finish()
     return state
+
+
+def progress(row: Epoch, epochs: int) -> str:
+    """Line of a log for an epoch, whose numbers are below those of other epochs."""
+    width = len(str(epochs))
+    return (
+        f"epoch {row.epoch:>{width}}/{epochs}  loss {row.loss:<#10.4g}"
+        f"held out {row.held_out:<#10.4g}{row.seconds:5.0f} s"
+    )
 
 
 def progress_bar(epochs: int, console: Console) -> Progress:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import gnograd as gg
 from gnograd.data.contents import Centers, Contents, DataError
 
-__all__ = ["at_centers", "dimension_of", "edges_of", "part_of"]
+__all__ = ["across", "at_centers", "dimension_of", "edges_of", "part_of"]
 
 Array = NDArray[Any]
 
@@ -39,6 +40,8 @@ _QUADRATIC = (
     "line3", "triangle6", "triangle7", "quad8", "quad9", "tetra10", "pyramid13", "pyramid14",
     "wedge15", "wedge18", "hexahedron20", "hexahedron27",
 )  # fmt: skip
+_SAME = 1e-6
+"""Distance of images of one point that counts as rounding, relative to the box."""
 _DIMENSION = {"vertex": 0, "line": 1, "triangle": 2, "quad": 2, "polygon": 2}
 
 
@@ -64,9 +67,49 @@ def edges_of(cells: Mapping[str, Array]) -> Array:
     parts = [np.zeros((0, 2), np.int64)]
     for name, members in cells.items():
         parts += [members[:, list(pair)] for pair in _pairs(name, members.shape[1])]
-    every = np.sort(np.concatenate(parts).astype(np.int64), axis=1)
+    return _once(np.concatenate(parts))
+
+
+def _once(edges: Array) -> Array:
+    """Every edge between two points once, with the smaller number first."""
+    every = np.sort(edges.astype(np.int64), axis=1)
     found: Array = np.unique(every[every[:, 0] != every[:, 1]], axis=0)
     return found
+
+
+def across(edges: Array, points: Array, period: Sequence[float]) -> Array:
+    """Edges of a mesh in a periodic box, with those across its border.
+
+    Points that are images of each other, as a mesh has them on opposite sides, have the edges of
+    all of them, and edges to each other.
+
+    Parameters
+    ----------
+    edges : ndarray, int64 (n_edges, 2)
+    points : ndarray, (n, d)
+    period : sequence of float
+        Lengths of the box, 0 along axes that are not periodic.
+
+    Returns
+    -------
+    ndarray, int64 (n_edges, 2)
+        As of `edges_of`; no edge if along a periodic axis there is none across the border.
+    """
+    lengths = np.asarray(period, np.float64)
+    near = gg.Graph.radius(points, _SAME * lengths.max(), period=list(period))
+    offsets = np.concatenate([[0], np.cumsum(near.in_degree)])
+    every = edges
+    for _ in range(2):  # of both ends all images
+        n_images = offsets[every[:, 0] + 1] - offsets[every[:, 0]]
+        place = np.arange(n_images.sum()) - np.repeat(np.cumsum(n_images) - n_images, n_images)
+        every = np.repeat(every, n_images, axis=0)
+        every = np.stack([every[:, 1], near.src[offsets[every[:, 0]] + place]], axis=1)
+    every = _once(np.concatenate([every, np.stack([near.src, near.dst], axis=1)]))
+    difference = (points[every[:, 0]] - points[every[:, 1]])[:, lengths > 0]
+    box = lengths[lengths > 0]
+    turns = np.round(difference / box)
+    crosses = (turns != 0) & (np.abs(difference - turns * box) > _SAME * box)
+    return every if crosses.any(axis=0).all() else every[:0]
 
 
 def part_of(cells: Mapping[str, Array], keep: Array) -> dict[str, Array]:

@@ -30,7 +30,7 @@ from gnograd.data.roles import (
     not_finite,
 )
 from gnograd.data.samples import Facts, Field, Layout, Made, PointData, Sample
-from gnograd.data.stored import LARGE, LIMIT, Columns, first_not_finite, in_order, used
+from gnograd.data.stored import LARGE, LIMIT, Columns, first_not_finite, in_order, intact, used
 
 __all__ = ["samples_of"]
 
@@ -141,6 +141,7 @@ class _Reading:
             if key in shared:
                 return shared[key]
             parts = [a[j] for a, j in zip(arrays, own, strict=True)]
+            intact(*parts)
             made = self._joined(parts, order) if parts else np.zeros((m, 0), np.float32)
             if kept or all(len(a) == 1 for a in arrays):
                 shared[key] = made
@@ -149,6 +150,8 @@ class _Reading:
         none = np.zeros(0, np.float32)
 
         def make(k: int) -> Sample:
+            for arrays in (points, queries, *parameters):
+                intact(arrays[k % len(arrays)])
             x = _positions(points[k % len(points)])
             q = x if queries is points else _positions(queries[k % len(queries)])
             order = orders[k % len(orders)] if orders else None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd.data.cells import edges_of
+from gnograd.data.cells import across, edges_of
 from gnograd.data.contents import Centers, DataError
 from gnograd.data.stored import Columns
 
@@ -111,6 +111,17 @@ class Sample:
     def edges(self) -> Array:
         """Pairs of points that an edge of a cell joins, int64 (n_edges, 2)."""
         return edges_of(self.cells)
+
+    def edges_in(self, period: Sequence[float] | None) -> Array:
+        """Edges of the mesh in a periodic box, across its border, too: int64 (n_edges, 2).
+
+        There are none if, along a periodic axis, no cell crosses the border, nor ends on it in
+        points on both sides.
+        """
+        edges = self.edges
+        if period is None or not any(period) or not len(edges):
+            return edges
+        return across(edges, self.queries, period)
 
     @property
     def n_times(self) -> int:
@@ -266,10 +277,10 @@ class PointData:
 
     @property
     def meshed(self) -> bool:
-        """True if all samples have cells with edges, which no periodic border cuts."""
-        if self.layout.apart or self.layout.period is not None:
+        """True if all samples have cells with edges, in a periodic box also across its border."""
+        if self.layout.apart:
             return False
-        return all(len(s.edges) for s in self.geometries())
+        return all(len(s.edges_in(self.layout.period)) for s in self.geometries())
 
     def checksum(self) -> int:
         """CRC-32 of all numbers: tells whether a continued run sees the same data."""

@@ -15,6 +15,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnograd.data.contents import DataError
+from gnograd.notation.text import printable
+
 __all__ = [
     "LARGE",
     "LIMIT",
@@ -23,6 +26,7 @@ __all__ = [
     "blocks",
     "first_not_finite",
     "in_order",
+    "intact",
     "mapped",
     "slabs",
     "spooled",
@@ -45,7 +49,37 @@ _maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 _counted = 0
 
 
-def mapped(file: int, at: int, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
+class _Map(mmap.mmap):
+    """Mapped part of a file, and a descriptor by which changes of the file are noticed."""
+
+    file: int | None = None
+    state: tuple[int, int] | None = None
+    name = ""
+
+    def watch(self, file: int, name: str) -> None:
+        """Remember the state of a file, which `check` compares."""
+        self.file, self.name = os.dup(file), name
+        weakref.finalize(self, os.close, self.file)
+        self.state = self._now()
+
+    def _now(self) -> tuple[int, int]:
+        now = os.fstat(self.file)  # type: ignore[arg-type]
+        return now.st_size, now.st_mtime_ns
+
+    def check(self) -> None:
+        """Raise DataError for a file that is not as it was."""
+        if self.state is not None and self._now() != self.state:
+            size, _ = self._now()
+            was = f"{self.state[0]} bytes" if size != self.state[0] else "other bytes"
+            raise DataError(
+                f"{self.name}: was written to while it is in use (it had {was}); write a new file "
+                "and rename it, which a run does not notice"
+            )
+
+
+def mapped(
+    file: int, at: int, dtype: np.dtype[Any], shape: Sequence[int], path: object = None
+) -> Array:
     """Array, in C order, in a file.
 
     Parameters
@@ -56,6 +90,8 @@ def mapped(file: int, at: int, dtype: np.dtype[Any], shape: Sequence[int]) -> Ar
         Place of its first byte.
     dtype : numpy.dtype
     shape : sequence of int
+    path : path-like, optional
+        Name of a file that others may write to, for messages of `intact`.
 
     Returns
     -------
@@ -65,15 +101,32 @@ def mapped(file: int, at: int, dtype: np.dtype[Any], shape: Sequence[int]) -> Ar
     _more_files()
     skip = at % mmap.ALLOCATIONGRANULARITY
     length = skip + math.prod(shape) * dtype.itemsize
-    memory = mmap.mmap(file, length, access=mmap.ACCESS_READ, offset=at - skip)
+    memory = _Map(file, length, access=mmap.ACCESS_READ, offset=at - skip)
+    if path is not None:
+        memory.watch(file, printable(str(path)))
     _maps.add(memory)
     return np.ndarray(tuple(shape), dtype, memory, skip)
 
 
+def intact(*arrays: Array) -> None:
+    """Raise DataError for an array in a file that has been written to since it was mapped.
+
+    To be called before a part of it is read: the numbers are others, and those of a file that has
+    become shorter end the process (SIGBUS). A file that another one has replaced, by renaming, is
+    still there for who has mapped it.
+    """
+    for array in arrays:
+        base: Any = array
+        while isinstance(base, np.ndarray):
+            base = base.base
+        if isinstance(base, _Map):
+            base.check()
+
+
 def _more_files() -> None:
-    """Raise the limit of open files where mapped ones, each of which is one, come near it."""
+    """Raise the limit of open files where mapped ones, each of which is two, come near it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if 2 * len(_maps) > soft < hard:
+    if 4 * len(_maps) > soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(4 * soft, hard), hard))
 
 
@@ -117,6 +170,7 @@ def in_order(array: Array) -> Array:
 
         def parts() -> Iterator[Array]:
             for rows in where:
+                intact(array)
                 yield array[rows]
                 used(array[rows].nbytes)
 
@@ -128,6 +182,7 @@ def in_order(array: Array) -> Array:
         _maps.add(memory)  # what is written stays in the file
         out = np.ndarray(array.shape, array.dtype, memory)
         for part in where:
+            intact(array)
             source, target = array[part], out[part]
             for k in range(0, len(array), rows):
                 target[k : k + rows] = source[k : k + rows]
@@ -153,6 +208,7 @@ def blocks(array: Array, start: tuple[int, ...] = ()) -> Iterator[tuple[tuple[in
     What is mapped is dropped from memory after its turn.
     """
     if array.nbytes <= _BLOCK or not array.ndim:
+        intact(array)
         yield (*start, *(0,) * array.ndim), array
         used(array.nbytes)
     elif len(array) == 1 or array[0].nbytes > _BLOCK:
@@ -162,6 +218,7 @@ def blocks(array: Array, start: tuple[int, ...] = ()) -> Iterator[tuple[tuple[in
         step = max(1, _BLOCK // array[0].nbytes)
         for k in range(0, len(array), step):
             part = array[k : k + step]
+            intact(part)
             yield (*start, k, *(0,) * (array.ndim - 1)), part
             used(part.nbytes)
 
@@ -216,6 +273,7 @@ class Columns:
         if not isinstance(time, int | np.integer):
             return np.asarray(self)[time]
         where = self.order[time]
+        intact(*self.parts)
         found = np.concatenate(
             [np.asarray(p[where] if p.ndim == 3 else p, np.float32) for p in self.parts], axis=-1
         )

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +52,13 @@ def save(
         "model": made.name,
         "options": dict(made.options),
         "layout": asdict(made.layout),
+        "adds": made.adds,
         "about": dict(about or {}),
     }
     Path(directory).mkdir(parents=True, exist_ok=True)
     # settings for programs that read the weights only, such as gnograd's Fortran
-    settings = {**made.options, "in_time": made.layout.in_time, "apart": made.layout.apart}
+    layout = {"in_time": made.layout.in_time, "apart": made.layout.apart}
+    settings = {**made.options, **layout, "adds": -1 if made.adds is None else made.adds}
     metadata = {"model": made.name, **{name: json.dumps(x) for name, x in settings.items()}}
     save_weights(Path(directory) / WEIGHTS, model, metadata=metadata)
     with replaced(Path(directory) / DESCRIPTION) as stream:
@@ -158,7 +160,12 @@ def _description(path: Path, text: Mapping[str, Any]) -> Description:
         }:
             raise ValueError("no such layout")
         _check_options(options, layout.dimension)
-        return Description(text["model"], options, layout)
+        made = Description(text["model"], options, layout)
+        n_inputs, _, n_outputs = made.widths
+        adds = text.get("adds", n_inputs - n_outputs if layout.in_time else None)
+        if adds is not None and (type(adds) is not int or not 0 <= adds <= n_inputs - n_outputs):
+            raise ValueError(f"adds is {adds}")
+        return replace(made, adds=adds)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise _no_model(path, error) from error
 

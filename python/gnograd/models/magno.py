@@ -9,10 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnograd.models.cloud import Cloud, coordinate_features, grid_in, images_in
+from gnograd.models.cloud import Cloud, coordinate_features, edge_features, grid_in, images_in
 from gnograd.models.network import Network, at_positions
+from gnograd.torch import functional
+from gnograd.torch.geometric_embedding import GeometricEmbedding
 from gnograd.torch.graph import Graph
-from gnograd.torch.magno import MAGNOConfig, MAGNODecoder, MAGNOEncoder
+from gnograd.torch.layers import GNO
 
 __all__ = ["PointMAGNO"]
 
@@ -20,8 +22,8 @@ __all__ = ["PointMAGNO"]
 class PointMAGNO(Network):
     """A geometry-aware operator transformer [1]_.
 
-    `gnograd.torch.MAGNOEncoder` brings features to the points of a regular grid, a transformer
-    processes them as tokens, and `gnograd.torch.MAGNODecoder` brings them to the queries.
+    Attention over neighbourhoods brings features to the points of a regular grid, a transformer
+    processes them as tokens, and attention over neighbourhoods brings them to the queries.
 
     Parameters
     ----------
@@ -63,19 +65,16 @@ class PointMAGNO(Network):
         grid, _, self.spacing = grid_in(lower, upper, side, self.period)
         self.register_buffer("grid", grid, persistent=False)
         self.radii = [scale * self.spacing for scale in scales]
-        config = MAGNOConfig(
-            coord_dim=self.dimension, radius=self.spacing, scales=list(scales), hidden_size=hidden,
-            mlp_layers=1, lifting_channels=width, precompute_edges=True,
-        )  # fmt: skip
         known = self.coordinate_channels + self.in_channels
-        self.encoder = MAGNOEncoder(known, width, config)
+        self.lift = nn.Linear(known, width)
+        self.encoder = _Transform(self.dimension, width, hidden, self.spacing)
         self.position = nn.Linear(self.coordinate_channels, width)
         layer = nn.TransformerEncoderLayer(
             width, heads, 2 * width, dropout=0.0, activation="gelu", batch_first=True,
             norm_first=True,
         )  # fmt: skip
         self.processor = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
-        self.decoder = MAGNODecoder(width, width, config)
+        self.decoder = _Transform(self.dimension, width, hidden, self.spacing)
         self.skip = None if self.apart else nn.Linear(known, width)
         self.projection = nn.Sequential(
             nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, self.out_channels)
@@ -93,7 +92,7 @@ class PointMAGNO(Network):
             found[f"decode {k}"] = Graph.radius(latent, radius, targets)
         return found
 
-    # Kernels take positions, not differences, so that images behind a periodic border are sources.
+    # Shapes of neighbourhoods are those of positions, so that images behind a border are sources.
 
     def _around_grid(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Points that the grid sees, with images: their numbers and positions."""
@@ -112,23 +111,63 @@ class PointMAGNO(Network):
         """Implement `Network.forward`."""
         targets = points if queries is None else queries
         known = self._known(points, features)
-        of_items = {name: graph.unbatch() for name, graph in graphs.items()}
-        scales = range(len(self.radii))
-        latent = []
-        rows = known.split(points.borders.diff().tolist())
-        for k, (x, f) in enumerate(zip(points.items(), rows, strict=True)):
-            near = [of_items[f"encode {s}"][k] for s in scales]
-            index, around = self._around_grid(x)
-            latent.append(self.encoder(around, f[index][None], self.grid, near))
+        n, scales = points.n_items, range(len(self.radii))
+        seen = [self._around_grid(x) for x in points.items()]
+        starts = points.borders[:-1].tolist()
+        index = torch.cat([start + i for start, (i, _) in zip(starts, seen, strict=True)])
+        h = self.encoder(
+            [around for _, around in seen], at_positions(self.lift, known)[index], n * [self.grid],
+            [graphs[f"encode {k}"] for k in scales],
+        )  # fmt: skip
         where = at_positions(self.position, coordinate_features(self.grid, self.period))
-        tokens = self.processor(torch.cat(latent) + where)
+        tokens = self.processor(h.view(n, *where.shape) + where)
         index, around = self._around_targets(self.grid)
-        out = []
-        for k, x in enumerate(targets.items()):
-            near = [of_items[f"decode {s}"][k] for s in scales]
-            out.append(self.decoder(around, tokens[k : k + 1, index], x, near)[0])
-        h = torch.cat(out)
+        h = self.decoder(
+            n * [around], tokens[:, index].flatten(0, 1), targets.items(),
+            [graphs[f"decode {k}"] for k in scales],
+        )  # fmt: skip
         if self.skip is not None and queries is None:
             h = h + at_positions(self.skip, known)
         made: Tensor = self.projection(h)
         return made
+
+
+class _Transform(nn.Module):
+    """Integrals over neighbourhoods of several radii, and embeddings of their shapes, averaged.
+
+    Kernels and weights are functions of differences of positions in units of the grid's spacing,
+    unlike those of `gnograd.torch.MAGNOEncoder`: from positions in the whole box, among which those
+    of neighbours hardly differ, a derivative is not learned.
+
+    Parameters
+    ----------
+    dimension : int
+    width, hidden : int
+        Channels, hidden width of the kernel network.
+    length : float
+        Unit of differences.
+    """
+
+    def __init__(self, dimension: int, width: int, hidden: int, length: float) -> None:
+        super().__init__()
+        self.length = length
+        self.kernel = GNO(width, width, dimension + 1, hidden, reduction="sum", kernel="diagonal")
+        self.score = nn.Linear(dimension + 1, 1, bias=False)
+        self.geoembed = GeometricEmbedding(dimension, width)
+        self.recovery = nn.Linear(2 * width, width)
+
+    def forward(
+        self, sources: list[Tensor], f: Tensor, queries: list[Tensor], graphs: list[Graph]
+    ) -> Tensor:
+        """Features at the queries of all items, from those at their sources."""
+        x, y = torch.cat(queries), torch.cat(sources)
+        parts = []
+        for graph in graphs:
+            edges = edge_features(y, x, graph, self.length)
+            weight = functional.edge_softmax(at_positions(self.score, edges), graph=graph)
+            found = self.kernel(f, edges, graph, weight[:, 0])
+            shapes = [
+                self.geoembed(*item) for item in zip(sources, queries, graph.unbatch(), strict=True)
+            ]
+            parts.append(self.recovery(torch.cat([found, torch.cat(shapes)], dim=1)))
+        return torch.stack(parts).mean(dim=0)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from gnograd.data.neighbors import CLOUDS
 from gnograd.data.samples import Layout, PointData, Sample
-from gnograd.data.statistics import ROUNDING, statistics
+from gnograd.data.statistics import ROUNDING, statistics, target
 from gnograd.models.cloud import Cloud, wrapped
 from gnograd.models.factory import MODELS, options_of
 from gnograd.models.network import Network
@@ -41,6 +41,9 @@ class Description:
     """Arguments of the network."""
     layout: Layout
     """Quantities of the inputs and outputs."""
+    adds: int | None = None
+    """First of the input columns that the network's results are added to, one for each output; None
+    if these are the outputs."""
 
     @property
     def widths(self) -> tuple[int, int, int]:
@@ -57,9 +60,10 @@ class PointModel(nn.Module):
 
     Positions are moved and scaled, by one factor, into the box from -1 to 1, along periodic axes to
     their images nearest to its middle; inputs and parameters
-    have mean 0 and variance 1 in the training data, and so have outputs, or the changes of a state
-    in a step. An output that is constant there, up to rounding, has deviation 0: the model returns
-    its mean. All this is part of the state dict.
+    have mean 0 and variance 1 in the training data, and so have outputs, or their differences from
+    the inputs that they are near to, such as the changes of a state in a step
+    (`gnograd.data.statistics.target`). One that is constant there, up to rounding, has deviation 0:
+    the model returns its mean. All this is part of the state dict.
 
     Parameters
     ----------
@@ -149,7 +153,8 @@ class PointModel(nn.Module):
             None if radius is None else radius / scale,
             name == "mgn" and data.meshed,
         )
-        model = cls(Description(name, {**options, "period": scaled}, data.layout))
+        options["period"] = scaled
+        model = cls(Description(name, options, data.layout, target(data).adds))
         model.centre.copy_(torch.from_numpy(centre))
         model.scale.fill_(scale)
         model._measure(data)
@@ -197,8 +202,8 @@ class PointModel(nn.Module):
         here, there = self._scaled(cloud), None if asked is None else self._scaled(asked)
         made = self.network(here, features, there, graphs).float()
         outputs = made * self.output_std + self.output_mean
-        if self.description.layout.in_time:  # change of the state
-            outputs = inputs[:, -outputs.shape[1] :] + outputs
+        if (adds := self.description.adds) is not None:
+            outputs = inputs[:, adds : adds + outputs.shape[1]] + outputs
         return outputs
 
     def graphs(
@@ -302,10 +307,12 @@ class PointModel(nn.Module):
         """
         if not self.network.meshed:
             return None
-        found = sample.edges
+        found = sample.edges_in(self.description.layout.period)
         if not len(found):
+            where = " across the border of the periodic box" if sample.cells else ""
             raise ValueError(
-                f"{sample.source}: has no cells, but the model passes messages along their edges"
+                f"{sample.source}: has no cells{where}, but the model passes messages along their "
+                "edges"
             )
         return torch.as_tensor(found, device=self.centre.device)
 
@@ -359,7 +366,7 @@ class PointModel(nn.Module):
         rows = np.asarray(truth, np.float64)
         axes = tuple(range(rows.ndim - 1))
         size = np.sqrt(np.square(rows).mean(axis=axes))
-        if self.description.layout.in_time:
+        if self.description.layout.in_time and self.description.adds is not None:
             rows = np.diff(rows, axis=0)
         off = np.sqrt(np.square(rows - mean).mean(axis=axes)) if len(rows) else 0 * size
         start, known = 0, np.zeros(len(learnt), bool)
@@ -416,7 +423,7 @@ class PointModel(nn.Module):
 
     def _measure(self, data: PointData) -> None:
         """Take means and deviations from data."""
-        for name, found in statistics(data).items():
+        for name, found in {**statistics(data), "output": target(data).statistics}.items():
             std, still = found.std, found.constant
             if name == "output":
                 std = np.where(still, 0.0, std)

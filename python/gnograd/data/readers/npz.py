@@ -62,7 +62,8 @@ def one_array(path: Path) -> Contents:
     try:
         with open(path, "rb", opener=_open_regular) as file:
             size = os.fstat(file.fileno()).st_size
-            array = _mapped_array(file, 0, size) if size >= LARGE else _read_array(file, size)
+            large = size >= LARGE
+            array = _mapped_array(file, 0, size, path) if large else _read_array(file, size)
     except NpzError as error:
         raise NpzError(f"{path}: cannot be read ({error})") from error
     except Exception as error:
@@ -151,11 +152,12 @@ def _checked(
                 copy.write(part)
         if kept:
             copy.flush()
-            return _mapped_array(copy, 0, member.file_size)
+            return _mapped_array(copy, 0, member.file_size, None)
     # name and further fields, whose lengths are here, are behind a header of 30 bytes
     file.seek(member.header_offset + 26)
     lengths = int.from_bytes(file.read(2), "little"), int.from_bytes(file.read(2), "little")
-    return _mapped_array(file, member.header_offset + 30 + sum(lengths), member.file_size)
+    at = member.header_offset + 30 + sum(lengths)
+    return _mapped_array(file, at, member.file_size, archive.filename)
 
 
 def _header(stream: IO[bytes], n_bytes: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -178,11 +180,11 @@ def _read_array(stream: IO[bytes], n_bytes: int) -> Array:
     return array
 
 
-def _mapped_array(file: IO[bytes], at: int, n_bytes: int) -> Array:
+def _mapped_array(file: IO[bytes], at: int, n_bytes: int, path: object) -> Array:
     """Array in a file, of which only the parts in use are in memory."""
     file.seek(at)
     shape, reverse, dtype = _header(file, n_bytes)
-    array = mapped(file.fileno(), file.tell(), dtype, shape[::-1] if reverse else shape)
+    array = mapped(file.fileno(), file.tell(), dtype, shape[::-1] if reverse else shape, path)
     return array.T if reverse else array
 
 

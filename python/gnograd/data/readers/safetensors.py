@@ -26,7 +26,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
         for name, (kind, shape, at) in where.items():
             dtype = np.dtype(_NUMPY.get(kind, "V1"))
             if kind in _NUMPY and math.prod(shape) * dtype.itemsize >= LARGE:
-                large[name] = mapped(file.fileno(), at, dtype, shape)
+                large[name] = mapped(file.fileno(), at, dtype, shape, path)
     rest = read_some(path, [name for name in where if name not in large])
     return {name: large[name] if name in large else rest[name] for name in where}
 
