@@ -324,4 +324,10 @@ inline std::vector<HostGraph> irregular_graphs() {
           with_room(power_law(), 150), with_room(small_square(), 7),
           with_room(without_edges(3, 5), 4)};
 }
+// First tokens of sequences by their lengths, and the end.
+inline std::vector<int64_t> borders(const std::vector<int64_t>& lengths) {
+  std::vector<int64_t> cu{0};
+  for (const int64_t n : lengths) cu.push_back(cu.back() + n);
+  return cu;
+}
 inline auto on_device(const HostGraph& g) { return std::make_shared<DeviceGraph>(to_device(g)); }
