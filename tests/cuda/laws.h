@@ -127,6 +127,7 @@ struct Problem {
   std::function<Faces(Precision)> faces;
   bool smooth = true;    // no number is at a kink
   double roundings = 1;  // factor of the errors that are allowed
+  std::function<void(Lists&)> change = [](Lists&) {};  // of the inputs that are drawn
 };
 
 class Trial {
@@ -178,7 +179,8 @@ class Trial {
       }
       return all;
     };
-    in = draw(p.inputs, false), tangents = draw(p.inputs, true), cotangents = draw(p.outputs, true);
+    in = draw(p.inputs, false), p.change(in);
+    tangents = draw(p.inputs, true), cotangents = draw(p.outputs, true);
   }
 
   // Arrays that vjp takes of what forward has made: its outputs may be among them.
