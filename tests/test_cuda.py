@@ -367,6 +367,16 @@ def check_sparse(case, dtype, rng, slack=4):
     check_faces(case.operator, inputs, tangents, cotangents, call.static, dtype, slack)
 
 
+def test_absent_cotangent_of_compressed_attention(rng):
+    q, k, v = (rng.normal(size=(9, h, d)) for h, d in ((2, 4), (1, 4), (1, 3)))
+    of_lse, static = rng.normal(size=(9, 2)), {"block": 2, "stride": 1}
+    expected = gg.compressed_attention.vjp((None, of_lse), (q, k, v), **static)
+    cotangent = None, cuda.to_device(of_lse)
+    actual = gg.compressed_attention.vjp(cotangent, to_device((q, k, v)), **static)
+    for x, y in zip(expected, to_host(actual), strict=True):
+        np.testing.assert_allclose(y, x, rtol=0, atol=1e-13)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", table.of("dense", large=False), ids=str)
 def test_dense_attention(case, dtype, rng):

@@ -120,16 +120,25 @@ struct CompressedAttention {
   int forward(const Inputs& in, const Outputs& out, Call& call) const {
     return SparseAttention<T>(sizes(), call).forward(in, out.out, out.lse);
   }
+  // The cotangent of out, which is zeros where it is absent.
+  const T* cotangent(const Cotangents& g, Call& call) const {
+    const int64_t n = std::max<int64_t>(n_queries * n_query_heads * d_v, 0);
+    T* zeros = call.workspace.take<T>(n);
+    if (!g.out && call.workspace.sufficient()) set_zero(zeros, n, call.stream);
+    return g.out ? g.out : zeros;
+  }
   int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
           Call& call) const {
-    return SparseAttention<T>(sizes(), call).vjp(g.out, g.lse, in, saved.out, saved.lse, grad);
+    const T* of_out = cotangent(g, call);
+    return SparseAttention<T>(sizes(), call).vjp(of_out, g.lse, in, saved.out, saved.lse, grad);
   }
   int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
     return SparseAttention<T>(sizes(), call).jvp(in, tangents, out.out, out.lse);
   }
   int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
           Call& call) const {
-    return SparseAttention<T>(sizes(), call).hvp(g.out, g.lse, in, tangents, grad);
+    const T* of_out = cotangent(g, call);
+    return SparseAttention<T>(sizes(), call).hvp(of_out, g.lse, in, tangents, grad);
   }
 };
 

@@ -41,7 +41,7 @@ inline int test_attention(Problem (*problem)(const HostGraph&, Setting), int n_a
     check_laws(problem(graph, s), all_types, thoroughly);
   };
   for (const HostGraph& graph : graphs) {
-    all(graph, {3, 5, edge(2, 5), true, 0}, true);
+    all(graph, {3, 5, edge(2, 5), true, 0}, &graph == &graphs[1]);
     all(graph, {2, 8, 0, false, 1});
     all(graph, {3, 5, edge(2, 5), true, 1, 0.2, 0.4});
   }

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Compressed tokens, and the blocks selected by them, against loops.
-#include "support.h"
+#include "laws.h"
 
 namespace {
 
-std::vector<int64_t> borders(const std::vector<int64_t>& lengths) {
-  std::vector<int64_t> cu{0};
-  for (const int64_t n : lengths) cu.push_back(cu.back() + n);
-  return cu;
-}
 int64_t count(int64_t length, int64_t block, int64_t stride) {
   return length < block ? 0 : (length - block) / stride + 1;
 }
@@ -24,135 +19,36 @@ using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 // ---- compress ----
 
-struct Shape {
-  std::vector<int64_t> lengths;
-  int64_t block, stride, heads, size;
-  bool one_sequence = false;  // cu is null
-
-  int64_t n_tokens() const { return borders(lengths).back(); }
-  std::vector<int64_t> compressed() const {
-    return borders(compressed_lengths(lengths, block, stride));
-  }
-  int64_t n_compressed() const { return compressed().back(); }
-  std::string name() const {
-    return "compress " + std::to_string(n_tokens()) + " tokens, block " + std::to_string(block) +
-           ", stride " + std::to_string(stride) + ", " + std::to_string(heads) + " x " +
-           std::to_string(size);
-  }
-};
-
-// x and w
-template <class N>
-using Arrays = std::array<std::vector<N>, 2>;
-
-template <class N>
-struct Oracle {
-  const Shape& s;
-
-  // f(element of out, of x, of w) for every product
-  template <class F>
-  void for_products(F f) const {
-    const auto from = borders(s.lengths), to = s.compressed();
-    for (size_t b = 0; b < s.lengths.size(); ++b)
-      for (int64_t c = to[b]; c < to[b + 1]; ++c)
-        for (int64_t i = 0; i < s.block; ++i)
-          for (int64_t h = 0; h < s.heads; ++h)
-            for (int64_t d = 0; d < s.size; ++d)
-              f((c * s.heads + h) * s.size + d,
-                ((from[b] + (c - to[b]) * s.stride + i) * s.heads + h) * s.size + d,
-                i * s.heads + h);
-  }
-  std::vector<N> forward(const Arrays<N>& in) const {
-    std::vector<N> out(s.n_compressed() * s.heads * s.size);
-    for_products([&](int64_t o, int64_t x, int64_t w) { out[o] += in[1][w] * in[0][x]; });
-    return out;
-  }
-  Arrays<N> vjp(const std::vector<N>& g, const Arrays<N>& in) const {
-    Arrays<N> grad{std::vector<N>(in[0].size()), std::vector<N>(in[1].size())};
-    for_products([&](int64_t o, int64_t x, int64_t w) {
-      grad[0][x] += in[1][w] * g[o];
-      grad[1][w] += in[0][x] * g[o];
-    });
-    return grad;
-  }
-};
-
-template <class T>
-struct Abi;
-#define ABI(T, type)                                                                            \
-  template <>                                                                                   \
-  struct Abi<T> {                                                                               \
-    static constexpr auto forward = gnograd_cuda_compress_forward_##type;                       \
-    static constexpr auto vjp = gnograd_cuda_compress_vjp_##type;                               \
-    static constexpr auto jvp = gnograd_cuda_compress_jvp_##type;                               \
-    static constexpr auto hvp = gnograd_cuda_compress_hvp_##type;                               \
-    static constexpr auto forward_bytes = gnograd_cuda_compress_forward_workspace_bytes_##type; \
-    static constexpr auto vjp_bytes = gnograd_cuda_compress_vjp_workspace_bytes_##type;         \
-    static constexpr auto jvp_bytes = gnograd_cuda_compress_jvp_workspace_bytes_##type;         \
-    static constexpr auto hvp_bytes = gnograd_cuda_compress_hvp_workspace_bytes_##type;         \
-    static constexpr auto select = gnograd_cuda_select_blocks_forward_##type;                   \
-    static constexpr auto select_bytes =                                                        \
-        gnograd_cuda_select_blocks_forward_workspace_bytes_##type;                              \
-  };
-ABI(float, f32)
-ABI(double, f64)
-ABI(__half, f16)
-ABI(__nv_bfloat16, bf16)
-
-template <class T>
-void test_compress(const Shape& s) {
-  using Complex = std::complex<double>;
-  using ComplexFloat = std::complex<float>;
-  using A = Abi<T>;
-  std::mt19937 random(5);
-  const auto draw = [&] {
-    return Arrays<T>{randoms<T>(s.n_tokens() * s.heads * s.size, random),
-                     randoms<T>(s.block * s.heads, random)};
-  };
-  const Arrays<T> in = draw(), tangents = draw();
-  const std::vector<T> g = randoms<T>(s.n_compressed() * s.heads * s.size, random);
-  const auto values = [&](auto zero) {
-    Arrays<decltype(zero)> v;
-    for (int a : {0, 1}) v[a] = numbers<decltype(zero)>(in[a], &tangents[a]);
-    return v;
-  };
-  const Oracle<double> truth{s};
-  const Oracle<float> plain{s};
-  const Oracle<Complex> truth_derivative{s};
-  const Oracle<ComplexFloat> plain_derivative{s};
-
-  Device<int64_t> cu(borders(s.lengths));
-  const std::tuple sizes(s.n_tokens(), s.heads, s.size,
-                         s.one_sequence ? int64_t(1) : int64_t(s.lengths.size()),
-                         static_cast<const int64_t*>(s.one_sequence ? nullptr : cu.get()), s.block,
-                         s.stride, s.n_compressed());
-  Device<T> x(in[0]), w(in[1]), dx(tangents[0]), dw(tangents[1]), cotangent(g), out(g.size());
-  Device<T> grad_x(in[0].size()), grad_w(in[1].size());
-
-  run_entry(A::forward, A::forward_bytes, sizes, x.get(), w.get(), out.get());
-  compare(s.name() + " forward", out.host(), truth.forward(values(double())),
-          doubles(plain.forward(values(float()))));
-
-  run_entry(A::vjp, A::vjp_bytes, sizes, cotangent.get(), x.get(), w.get(), grad_x.get(),
-            grad_w.get());
-  const auto want = truth.vjp(numbers<double>(g), values(double()));
-  const auto want32 = plain.vjp(numbers<float>(g), values(float()));
-  compare(s.name() + " vjp x", grad_x.host(), want[0], doubles(want32[0]));
-  compare(s.name() + " vjp w", grad_w.host(), want[1], doubles(want32[1]));
-
-  run_entry(A::jvp, A::jvp_bytes, sizes, x.get(), w.get(), dx.get(), dw.get(), out.get());
-  compare(s.name() + " jvp", out.host(), doubles(truth_derivative.forward(values(Complex()))),
-          doubles(plain_derivative.forward(values(ComplexFloat()))));
-
-  run_entry(A::hvp, A::hvp_bytes, sizes, cotangent.get(), x.get(), w.get(), dx.get(), dw.get(),
-            grad_x.get(), grad_w.get());
-  const auto second = truth_derivative.vjp(numbers<Complex>(g), values(Complex()));
-  const auto second32 = plain_derivative.vjp(numbers<ComplexFloat>(g), values(ComplexFloat()));
-  compare(s.name() + " hvp x", grad_x.host(), doubles(second[0]), doubles(second32[0]));
-  compare(s.name() + " hvp w", grad_w.host(), doubles(second[1]), doubles(second32[1]));
+Problem compress(const std::vector<int64_t>& lengths, int64_t block, int64_t stride, int64_t heads,
+                 int64_t size, bool one_sequence = false) {
+  const auto cu = std::make_shared<Device<int64_t>>(borders(lengths));
+  const int64_t n_tokens = borders(lengths).back();
+  const int64_t n_compressed = borders(compressed_lengths(lengths, block, stride)).back();
+  const std::tuple sizes(n_tokens, heads, size, one_sequence ? 1 : int64_t(lengths.size()),
+                         one_sequence ? nullptr : cu->get(), block, stride, n_compressed);
+  return {"compress " + std::to_string(n_tokens) + " tokens, block " + std::to_string(block) +
+              ", stride " + std::to_string(stride),
+          {{n_tokens * heads * size}, {block * heads}},
+          {{n_compressed * heads * size}},
+          {},
+          FOUR_TYPES(compress, sizes, cu)};
 }
 
 // ---- select_blocks ----
+
+template <class T>
+struct Select;
+#define SELECT(T, type)                                                     \
+  template <>                                                               \
+  struct Select<T> {                                                        \
+    static constexpr auto entry = gnograd_cuda_select_blocks_forward_##type; \
+    static constexpr auto bytes =                                           \
+        gnograd_cuda_select_blocks_forward_workspace_bytes_##type;          \
+  };
+SELECT(float, f32)
+SELECT(double, f64)
+SELECT(__half, f16)
+SELECT(__nv_bfloat16, bf16)
 
 struct Selection {
   std::vector<int64_t> q_lengths, k_lengths;
@@ -261,7 +157,7 @@ void test_select(const std::string& name, const Selection& s) {
   Device<T> q_device(q, s.shift), k_device(k, s.shift);
   Device<Real<T>> lse_device(lse);
   Device<int32_t> chosen(want.size());
-  run_entry(Abi<T>::select, Abi<T>::select_bytes,
+  run_entry(Select<T>::entry, Select<T>::bytes,
             std::tuple(n_queries, n_compressed, cu_k.back(), query_heads, s.heads, s.d_k, s.n_slots,
                        int64_t(s.q_lengths.size()), static_cast<const int64_t*>(device_q.get()),
                        static_cast<const int64_t*>(device_k.get()), s.block, s.stride, s.block_size,
@@ -297,11 +193,6 @@ void test_powers() {
 
 template <class T>
 void test_type() {
-  test_compress<T>({{23, 3, 0, 8, 16}, 4, 2, 2, 5});
-  test_compress<T>({{19}, 3, 5, 1, 2, true});
-  test_compress<T>({{150}, 2, 1, 1, 3});
-  test_compress<T>({{3}, 4, 2, 1, 3});
-
   const Selection base{{9, 0, 21}, {30, 4, 70}, 2, 2, 5, 4, 2, 6, 3};
   test_select<T>("all", base);
   Selection s = base;
@@ -360,6 +251,10 @@ void test_type() {
 
 int main() {
   require_device();
+  check_laws(compress({23, 3, 0, 8, 16}, 4, 2, 2, 5), all_types, true);
+  check_laws(compress({19}, 3, 5, 1, 2, true), all_types);
+  check_laws(compress({150}, 2, 1, 1, 3), all_types);
+  check_laws(compress({3}, 4, 2, 1, 3), all_types);
   test_type<float>();
   if (!short_run()) {
     test_type<double>();
