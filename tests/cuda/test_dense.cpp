@@ -281,8 +281,91 @@ struct Case {
   }
 };
 
+// Keys with a bias of -infinity have no part in anything, and need not be finite.
+template <class T>
+struct HiddenKeys {
+  static constexpr std::array<int64_t, 2> hidden{2, 7};
+  Case<T> few, all;
+
+  explicit HiddenKeys(bool pool)
+      : few({pool, {6}, {7}, 4, 2, 4, 3, true, 6}), all({pool, {6}, {9}, 4, 2, 4, 3, true, 6}) {
+    const T nothing = std::numeric_limits<T>::quiet_NaN();
+    for (int a = 0; a < 5; ++a) {
+      const bool keys = a == 1 || a == 3 || (a == 2 && !pool);
+      all.in[a] = keys ? with(few.in[a], nothing) : few.in[a];
+      all.tangents[a] = keys ? with(few.tangents[a], nothing) : few.tangents[a];
+    }
+    all.in[3] = with(few.in[3], -std::numeric_limits<T>::infinity());
+    all.g = pool ? with(few.g, nothing) : few.g;
+  }
+  // Rows of keys with the hidden ones among them
+  std::vector<T> with(std::vector<T> x, T fill) const {
+    const auto width = x.size() / few.s.n_keys();
+    for (const int64_t key : hidden) x.insert(x.begin() + key * width, width, fill);
+    return x;
+  }
+  // Without the hidden ones, which must be 0
+  std::vector<T> without(std::vector<T> x, const std::string& what) const {
+    const auto width = x.size() / 9;
+    for (const int64_t key : {hidden[1], hidden[0]}) {
+      const auto first = x.begin() + key * width, end = first + width;
+      check(std::all_of(first, end, [](T y) { return y == T(0); }), what + " of hidden keys is 0");
+      x.erase(first, end);
+    }
+    return x;
+  }
+  template <bool pool>
+  void test() {
+    using C64 = std::complex<double>;
+    using C32 = std::complex<float>;
+    auto x = upload_all<T>(all.in), dx = upload_all<T>(all.tangents);
+    Device<T> cotangent(all.g), out(all.g.size()), dout(all.g.size()), lse(all.s.rows());
+    const auto values = [&](std::vector<T> y, const std::string& what) {
+      return pool ? without(y, what) : y;
+    };
+    const auto name = [&](const char* face) { return all.name(face) + ", hidden keys"; };
+    const auto gradients = [&](const std::string& what, std::vector<Device<T>>& grad,
+                               const auto& want, const auto& plain) {
+      for (int a = 0; a < 5; ++a) {
+        const bool keys = a == 1 || a == 3 || (a == 2 && !pool);
+        const auto found = grad[a].host();
+        compare(what + " of " + std::to_string(a), keys ? without(found, what) : found,
+                doubles(want[a]), doubles(plain[a]));
+      }
+    };
+    if constexpr (pool) all.template run<pool, forward>(all.pointers(x), std::tuple(out.get()));
+    else all.template run<pool, forward>(all.pointers(x), std::tuple(out.get(), lse.get()));
+    compare(name("forward"), values(out.host(), name("forward")),
+            Oracle<double>{few.s}.forward(few.template values<double>()),
+            doubles(Oracle<float>{few.s}.forward(few.template values<float>())));
+
+    auto grad = room_for<T>(all.in), dgrad = room_for<T>(all.in);
+    const auto saved = [&] {
+      if constexpr (pool) return std::tuple();
+      else return std::tuple(out.get(), lse.get());
+    }();
+    all.template run<pool, vjp>(std::tuple(cotangent.get()), all.pointers(x), saved,
+                                all.pointers(grad));
+    gradients(name("vjp"), grad,
+              Oracle<double>{few.s}.vjp(numbers<double>(few.g), few.template values<double>()),
+              Oracle<float>{few.s}.vjp(numbers<float>(few.g), few.template values<float>()));
+
+    const auto in64 = few.template values<C64>(&few.tangents);
+    const auto in32 = few.template values<C32>(&few.tangents);
+    all.template run<pool, jvp>(all.pointers(x), all.pointers(dx), std::tuple(dout.get()));
+    compare(name("jvp"), values(dout.host(), name("jvp")),
+            doubles(Oracle<C64>{few.s}.forward(in64)), doubles(Oracle<C32>{few.s}.forward(in32)));
+    all.template run<pool, hvp>(std::tuple(cotangent.get()), all.pointers(x), all.pointers(dx),
+                                all.pointers(dgrad));
+    gradients(name("hvp"), dgrad, Oracle<C64>{few.s}.vjp(numbers<C64>(few.g), in64),
+              Oracle<C32>{few.s}.vjp(numbers<C32>(few.g), in32));
+  }
+};
+
 template <class T>
 void test_type() {
+  HiddenKeys<T>(false).template test<false>();
+  HiddenKeys<T>(true).template test<true>();
   for (const bool pool : {false, true}) {
     Case<T>({pool, {7}, {9}, 2, 1, 3, 2}).test();
     Case<T>({pool, {7, 0, 3}, {9, 4, 2}, 4, 2, 4, 8, true}).test();

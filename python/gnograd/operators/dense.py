@@ -47,7 +47,7 @@ def attention(
         Keys and values; Dk and Dv up to 256.
     bias : array, (Tk, Hk), optional
         Bias of every key, before division by the temperature. A key with a bias of -infinity is
-        not seen, whatever it and its value are; on a GPU they must be finite.
+        not seen, whatever it and its value are.
     temperature : array, (Tq, Hq) or (1, Hq), optional
         Temperature of every query, or one for all; positive. On a GPU, where this is not looked
         for, results of another have no meaning.
