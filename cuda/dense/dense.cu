@@ -6,7 +6,8 @@
 //
 // Both are passes of nsa/nsa_passes.cuh, over all keys of a sequence: the value of attention_pool
 // is attention's gradient to v for the cotangent c, and its gradient to c is attention's value. A
-// bias and temperatures make queries and keys of their own, with two features more, in the workspace:
+// bias and temperatures make queries and keys of their own in the workspace, with two features
+// more:
 //
 //     q' = (scale a q, a, 1),  k' = (k, b, 0),  a = 1/temperature:  x = q' . k'
 //
