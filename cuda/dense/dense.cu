@@ -6,11 +6,13 @@
 //
 // Both are passes of nsa/nsa_passes.cuh, over all keys of a sequence: the value of attention_pool
 // is attention's gradient to v for the cotangent c, and its gradient to c is attention's value. A
-// bias and temperatures make queries and keys of their own, with a feature more, in the workspace:
+// bias and temperatures make queries and keys of their own in the workspace, with two features
+// more:
 //
-//     q' = (scale a q, a),  k' = (k, b),  a = 1/temperature:  x = q' . k'
+//     q' = (scale a q, a, 1),  k' = (k, b, 0),  a = 1/temperature:  x = q' . k'
 //
-// With y the gradient to q', grad q = scale a y, and that to a is scale q . y plus the last of y.
+// With y the gradient to q', grad q = scale a y, and that to a is scale q . y plus the second but
+// last of y. A key with a bias of -infinity is k' = (0, 0, -infinity).
 #include "device/call.cuh"
 #include "device/sums.cuh"
 #include "gnograd_cuda.h"
@@ -67,25 +69,47 @@ __global__ void __launch_bounds__(block_threads)
     else x = scale * ((t_q ? a * t_q[at] : T(0)) + (da != T(0) ? da * q[at] : T(0)));
   } else if (column == d_k && biased) {
     x = tangent ? da : a;
+  } else if (column == d_k + 1 && biased && !tangent) {
+    x = 1;
   }
   out[thread_number()] = x;
 }
 
-// Thread: a number of k' or of its tangent. Where there are tangents, a bias of -infinity is far
-// below all others instead: 0 times it is 0. Bound by memory.
+// A key with a bias of -infinity is not seen.
+template <class T>
+__device__ bool is_hidden(T bias) {
+  return bias < -std::numeric_limits<T>::max();
+}
+
+// Thread: a number of k' or of its tangent. Where there are tangents, the last of a key that is not
+// seen is far below all logits, not -infinity: 0 times it is 0. Bound by memory.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     dense_make_keys(int64_t n_rows, int d_k, int d, const T* __restrict__ k,
-                    const T* __restrict__ bias, T lowest, T* __restrict__ out) {
+                    const T* __restrict__ bias, const T* __restrict__ t_bias, bool tangent,
+                    T lowest, T* __restrict__ out) {
   const auto [row, column] = divided(thread_number(), d);
   if (row >= n_rows) return;
+  const bool hidden = is_hidden(bias[row]);
   T x = 0;
-  if (column < d_k) {
+  if (hidden) {
+    if (column == d_k + 1 && !tangent) x = lowest;
+  } else if (column < d_k) {
     if (k) x = k[row * d_k + column];
-  } else if (column == d_k && bias) {
-    x = bias[row] < lowest ? lowest : bias[row];
+  } else if (column == d_k) {
+    if (!tangent) x = bias[row] < lowest ? lowest : bias[row];
+    else if (t_bias) x = t_bias[row];
   }
   out[thread_number()] = x;
+}
+
+// Thread: a number of values; 0 of a key that is not seen. Bound by memory.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    dense_clear_hidden(int64_t n, int d_v, const T* __restrict__ bias, const T* __restrict__ v,
+                       T* __restrict__ out) {
+  const int64_t i = thread_number();
+  if (i < n) out[i] = is_hidden(bias[i / d_v]) ? T(0) : v[i];
 }
 
 // Thread: a number of grad q, from those of q', y, or of its tangent, from those of y as well.
@@ -187,7 +211,7 @@ class DensePass {
   DensePass(const DenseSizes& s, Call& call, const DenseInputs<T>& in, const DenseInputs<T>& t,
             bool second, bool biased, bool heated)
       : s(s), call(call), in(in), t(t), biased(biased), heated(heated), second(second), d(s.d_k) {
-    if (biased) d = ceil_div(s.d_k + 1, 4) * 4;
+    if (biased) d = ceil_div(s.d_k + 2, 4) * 4;
     if (made()) q = call.workspace.template take<T>(s.n_rows() * d);
     if (made() && second) t_q = call.workspace.template take<T>(s.n_rows() * d);
     if (biased) k = call.workspace.template take<T>(s.key_rows() * d);
@@ -202,11 +226,21 @@ class DensePass {
                        int(d), biased, scale, rates(), in.q, t.q, pass == 1, pass ? t_q : q);
       if (biased)
         launch_threads(s.key_rows() * d, call.stream, dense_make_keys<T>, s.key_rows(), int(s.d_k),
-                       int(d), pass ? t.k : in.k, pass ? t.bias : in.bias, lowest, pass ? t_k : k);
+                       int(d), pass ? t.k : in.k, in.bias, t.bias, pass == 1, lowest,
+                       pass ? t_k : k);
     }
   }
   bool valid() const { return d <= most_features; }
 
+  // Values, or what stands for them, without those of keys that are not seen.
+  const T* seen(const T* v) {
+    if (!biased) return v;
+    const int64_t n = s.key_rows() * s.d_v;
+    T* const cleared = call.workspace.template take<T>(n);
+    if (!runs() || !v) return v;
+    launch_threads(n, call.stream, dense_clear_hidden<T>, n, int(s.d_v), in.bias, v, cleared);
+    return cleared;
+  }
   int value(const T* v, T* out, T* lse) { return attend().forward(inputs(v), out, lse); }
   int value_tangent(const T* v, const T* t_v, T* t_out) {
     return attend().jvp(inputs(v), tangents(t_v), t_out, nullptr);
@@ -313,33 +347,36 @@ struct Attention : DenseSizes {
 
   int forward(const Inputs& in, const Outputs& out, Call& call) const {
     return run_dense<T>(*this, in, {}, false, call, [&](DensePass<T>& pass) {
-      return pass.value(in.v, out.out, out.lse);
+      return pass.value(pass.seen(in.v), out.out, out.lse);
     });
   }
   int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
           Call& call) const {
     return run_dense<T>(*this, in, {}, false, call, [&](DensePass<T>& pass) {
       const auto to = pass.room(grad.q, grad.k);
-      const int status = pass.gradients(g.out, in.v, saved.out, saved.lse, to, grad.v);
+      const T* const v = pass.seen(in.v);
+      const int status = pass.gradients(g.out, v, saved.out, saved.lse, to, grad.v);
       pass.finish(to, nullptr, grad);
       return status;
     });
   }
   int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
     return run_dense<T>(*this, in, tangents, true, call, [&](DensePass<T>& pass) {
-      return pass.value_tangent(in.v, tangents.v, out.out);
+      const T* const v = pass.seen(in.v);
+      return pass.value_tangent(v, pass.seen(tangents.v), out.out);
     });
   }
   int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
           Call& call) const {
     return run_dense<T>(*this, in, tangents, true, call, [&](DensePass<T>& pass) {
       const auto to = pass.room(grad.q, grad.k);
-      int status = pass.gradient_tangents(g.out, in.v, tangents.v, to, grad.v);
+      const T* const v = pass.seen(in.v);
+      int status = pass.gradient_tangents(g.out, v, pass.seen(tangents.v), to, grad.v);
       typename DensePass<T>::Made first{};
       if (pass.is_heated()) {
         first = pass.room(nullptr, nullptr);
         first.k = nullptr;
-        status = first_of(status, pass.gradients(g.out, in.v, nullptr, nullptr, first, nullptr));
+        status = first_of(status, pass.gradients(g.out, v, nullptr, nullptr, first, nullptr));
       }
       pass.finish(first, &to, grad);
       return status;
@@ -392,8 +429,9 @@ struct AttentionPool : DenseSizes {
       T* const own = pass.numbers(n_contents());
       T* const lse = pass.numbers(n_rows());
       T* const out = grad.c ? grad.c : own;
-      int status = pass.value(g.pooled, out, lse);
-      status = first_of(status, pass.gradients(in.c, g.pooled, out, lse, to, nullptr));
+      const T* const u = pass.seen(g.pooled);
+      int status = pass.value(u, out, lse);
+      status = first_of(status, pass.gradients(in.c, u, out, lse, to, nullptr));
       pass.finish(to, nullptr, grad);
       return status;
     });
@@ -414,7 +452,7 @@ struct AttentionPool : DenseSizes {
           Call& call) const {
     return run_dense<T>(*this, in, tangents, true, call, [&](DensePass<T>& pass) {
       const bool counts = !pass.is_ready();
-      const T* const u = g.pooled;
+      const T* const u = pass.seen(g.pooled);
       const auto to = pass.room(grad.q, grad.k);
       int status = pass.gradient_tangents(in.c, u, nullptr, to, nullptr);
       if (tangents.c || counts) {

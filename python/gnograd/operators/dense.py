@@ -44,10 +44,10 @@ def attention(
     q : array, (Tq, Hq, Dk)
         Queries; Hq is a multiple of Hk.
     k, v : array, (Tk, Hk, Dk), (Tk, Hk, Dv)
-        Keys and values; Dk and Dv up to 256.
+        Keys and values; Dk and Dv up to 256, with a bias on a GPU Dk up to 254.
     bias : array, (Tk, Hk), optional
         Bias of every key, before division by the temperature. A key with a bias of -infinity is
-        not seen, whatever it and its value are; on a GPU they must be finite.
+        not seen, whatever it and its value are.
     temperature : array, (Tq, Hq) or (1, Hq), optional
         Temperature of every query, or one for all; positive. On a GPU, where this is not looked
         for, results of another have no meaning.
@@ -131,7 +131,7 @@ def attention_pool(
     q : array, (Tq, Hq, Dk)
         Queries; Hq is a multiple of Hk.
     k : array, (Tk, Hk, Dk)
-        Keys; Dk up to 256.
+        Keys; Dk up to 256, with a bias on a GPU up to 254.
     c : array, (Tq, Hq, Dv)
         Contents of the queries; Dv up to 256.
     bias, temperature, cu_q, cu_k, scale
