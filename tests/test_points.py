@@ -591,6 +591,9 @@ def test_inspect_says_what_train_does(tmp_path: Path) -> None:
         ("gno", ("receptive field: .*, in 3 layers of ", "learning rate: 0.01, ")),
         ("mgn", ("receptive field: 2 steps to the 8 nearest", "learning rate: 0.003, ")),
         ("gino", ("receptive field: all points, through a grid of 32", "; typically 4, ")),
+        ("magno", ("receptive field: all points, through a grid of 32",)),
+        ("bsa", ("receptive field: all points, by attention",)),
+        ("transolver", ("receptive field: all points, by attention", "learning rate: 0.003, ")),
     ],
 )
 def test_what_is_chosen_is_said(tmp_path: Path, monkeypatch, model: str, lines) -> None:

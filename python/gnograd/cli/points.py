@@ -167,8 +167,10 @@ def _seen(model: PointModel) -> str:
         if "neighbors" in options:
             return f"{layers} steps to the {options['neighbors']} nearest points"
         return f"{layers} steps along the edges of the mesh"
-    how = f"through a grid of {options['side']} points along the longest side of the box"
-    return "all points, " + (how if "side" in options else "by attention")
+    if "side" not in options:
+        return "all points, by attention"
+    side = options["side"]
+    return f"all points, through a grid of {side} points along the longest side of the box"
 
 
 # ---- evaluation ----
