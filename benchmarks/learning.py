@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether models learn what they should in some hundred steps, and what of their form it is due to.
+"""Derivatives and advection in some hundred steps, and the parts of models that it takes.
 
 One line a model: the relative L2 error on new samples after so many training steps of 4 samples on
 16 x 16 periodic points, and the time of a step. `slope` is the derivative of a wave along the first

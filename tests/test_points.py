@@ -591,6 +591,9 @@ def test_inspect_says_what_train_does(tmp_path: Path) -> None:
         ("gno", ("receptive field: .*, in 3 layers of ", "learning rate: 0.01, ")),
         ("mgn", ("receptive field: 2 steps to the 8 nearest", "learning rate: 0.003, ")),
         ("gino", ("receptive field: all points, through a grid of 32", "; typically 4, ")),
+        ("magno", ("receptive field: all points, through a grid of 32",)),
+        ("bsa", ("receptive field: all points, by attention",)),
+        ("transolver", ("receptive field: all points, by attention", "learning rate: 0.003, ")),
     ],
 )
 def test_what_is_chosen_is_said(tmp_path: Path, monkeypatch, model: str, lines) -> None:
@@ -602,7 +605,7 @@ def test_what_is_chosen_is_said(tmp_path: Path, monkeypatch, model: str, lines) 
     np.savez(path, points=rng.random((12, 1)), a=a, u=a + 0.1 * rng.standard_normal((70, 12)))
     given = ("--data", path, "--outputs=u", "--held-out=0.9", "--threads=1", "--size=small")
     text = done("train", "points", *given, "--model", model, "--out", run, "--batch=400")
-    assert "epochs: 3, each has 1 of 400, 3 training steps" in text
+    assert "epochs: 3, each of 1 with 400 samples or times: 3 training steps" in text
     assert re.search("targets: differences of u from a, which vary 0[.](1|09)", text)
     for line in lines:
         assert re.search(line, text)

@@ -168,7 +168,7 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
 
 
 def _learned(data: PointData) -> str:
-    """What a model of the data learns, and why, in words."""
+    """Target of a model of the data, and the reason for it, in words."""
     layout, found = data.layout, target(data)
     names = ", ".join(printable(f.name) for f in layout.outputs)
     if layout.in_time:

@@ -144,13 +144,15 @@ def _chosen(
         name, width = model.description.name, model.description.options["width"]
         factor = RATES.get(name, RATE)
         rate = float(f"{factor / width:.1g}")
-        console.print(f"learning rate: {rate:g}, {factor:g} of {name} over {width} channels")
+        why = f"{factor:g} for {name} divided by its {width} channels"
+        console.print(f"learning rate: {rate:g}, {why}", highlight=False, soft_wrap=True)
         config = replace(config, learning_rate=rate)
     if not config.epochs:
         batches = -(-n_steps // config.batch)
         epochs = min(max(-(-STEPS // batches), EPOCHS[0]), EPOCHS[1])
-        total = f"{batches} of {config.batch}, {epochs * batches} training steps"
-        console.print(f"epochs: {epochs}, each has {total}")
+        why = f"{epochs * batches} training steps of the {STEPS} that are aimed at"
+        each = f"each of {batches} with {config.batch} samples or times"
+        console.print(f"epochs: {epochs}, {each}: {why}", highlight=False, soft_wrap=True)
         config = replace(config, epochs=epochs)
     return config
 
@@ -167,8 +169,10 @@ def _seen(model: PointModel) -> str:
         if "neighbors" in options:
             return f"{layers} steps to the {options['neighbors']} nearest points"
         return f"{layers} steps along the edges of the mesh"
-    how = f"through a grid of {options['side']} points along the longest side of the box"
-    return "all points, " + (how if "side" in options else "by attention")
+    if "side" not in options:
+        return "all points, by attention"
+    side = options["side"]
+    return f"all points, through a grid of {side} points along the longest side of the box"
 
 
 # ---- evaluation ----

@@ -43,7 +43,7 @@ class Statistics(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a model of data learns."""
+    """Outputs of some data, or their differences from inputs, as a model learns them."""
 
     adds: int | None
     """First of the input columns that its results are added to, one for each output; None if
@@ -56,7 +56,7 @@ class Target(NamedTuple):
 
 
 def target(data: PointData) -> Target:
-    """Whether differences from the inputs vary less than outputs, and are better learned.
+    """Choose between outputs and their differences from inputs, by which vary less.
 
     A state in time is an input of the next one: its changes are learned unless they vary more than
     the state. In other data an input counts that has the form of the outputs.
@@ -88,7 +88,7 @@ def _alike(layout: Layout) -> list[int]:
 
 
 def _target(layout: Layout, found: Mapping[str, Statistics], first: Sequence[int]) -> Target:
-    """What is best learned, of the changes in time or the differences from some columns."""
+    """Choose among outputs, changes in time, and differences from some columns."""
     outputs = found["output"]
     if layout.in_time:
         start = sum(f.width for f in layout.inputs)
