@@ -8,6 +8,7 @@ formulas. ``make test-all`` names the SIMT build in GNOGRAD_CUDA_LIBRARY.
 import contextlib
 import ctypes
 import gc
+import itertools
 import os
 import pickle
 import re
@@ -381,6 +382,20 @@ def test_absent_cotangent_of_compressed_attention(rng):
 @pytest.mark.parametrize("case", table.of("dense", large=False), ids=str)
 def test_dense_attention(case, dtype, rng):
     check(case, None, rng, dtype, slack=4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["attention", "attention_pool"])
+def test_hidden_keys_need_not_be_finite(name, dtype, rng):
+    """The CPU's results are those without the keys (test_dense.py), and so are these."""
+    case, hidden = table.case(name), [2, 9]
+    drawn = draw(case, None, rng, dtype)
+    for x in itertools.chain(*drawn):
+        if len(x) == table.SIZES["Tk"]:
+            x[hidden] = np.nan
+    inputs, tangents, cotangents = drawn
+    inputs[3][hidden] = -np.inf
+    check_faces(case.operator, inputs, tangents, cotangents, {}, dtype, slack=4)
 
 
 def test_selections_are_checked_where_duplicates_are_errors(rng):
