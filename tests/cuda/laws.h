@@ -14,7 +14,7 @@ const char* const type_names[] = {"float32", "float64", "float16", "bfloat16"};
 const std::vector<Precision> single_double{f32, f64}, without_half{f32, f64, bf16},
     all_types{f32, f64, f16, bf16};
 
-// What an array has: the type of the call, that of its arithmetic, or positions.
+// Numbers of an array: in the type of the call, in that of its arithmetic, or positions.
 enum Kind { same, wide, position };
 
 // An array of a face: how many numbers, -1 if it is absent. They lie in shift +- scale, which are
