@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Sizes for the tests of the GNO operators with one layer on edges.
 #pragma once
+#include "activations.h"
 #include "laws.h"
 
-enum { relu, gelu, silu, hyperbolic, sinus, identity };
 enum { sum, mean };
 enum { full, diagonal };
 

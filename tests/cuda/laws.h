@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Laws of all faces of an operator, whatever its formula, to which tests/test_cuda.py holds the same
-// kernels: derivatives that fit together, each tangent and gradient alone, saved arrays or none, any
-// alignment, every type beside float64, workspaces of exactly their size, equal bits in any order.
+// Laws of all faces of an operator, whatever its formula, to which tests/test_cuda.py holds the
+// same kernels: derivatives that fit together, each tangent and gradient alone, saved arrays or
+// none, any alignment, every type beside float64, workspaces of exactly their size, equal bits in
+// any order.
 #pragma once
 #include <functional>
 #include <utility>
@@ -13,7 +14,7 @@ const char* const type_names[] = {"float32", "float64", "float16", "bfloat16"};
 const std::vector<Precision> single_double{f32, f64}, without_half{f32, f64, bf16},
     all_types{f32, f64, f16, bf16};
 
-// What an array has: the type of the call, that of its arithmetic, or positions.
+// Numbers of an array: in the type of the call, in that of its arithmetic, or positions.
 enum Kind { same, wide, position };
 
 // An array of a face: how many numbers, -1 if it is absent. They lie in shift +- scale, which are
@@ -266,7 +267,8 @@ inline void check_derivatives(const Problem& p, const std::array<Lists, 4>& all)
   Lists vjps = combined(all[vjp], -1, all[vjp]);
   hvps = combined(hvps, -1, hvps);
   for (int k = 0; k < int(p.outputs.size()); ++k)
-    vjps = combined(vjps, 1, t.run_vjp(-1, nullptr, k)), hvps = combined(hvps, 1, t.run_hvp(-1, -1, k));
+    vjps = combined(vjps, 1, t.run_vjp(-1, nullptr, k)),
+    hvps = combined(hvps, 1, t.run_hvp(-1, -1, k));
   near(p.name + " vjp of each", vjps, all[vjp], 1e-11);
   near(p.name + " hvp of each", hvps, all[hvp], 1e-11);
   if (!p.smooth) return;
@@ -283,7 +285,8 @@ inline void check_derivatives(const Problem& p, const std::array<Lists, 4>& all)
 }
 
 // All laws; thoroughly: those of derivatives, and arrays that are not aligned, too.
-inline void check_laws(const Problem& p, const std::vector<Precision>& types, bool thoroughly = false) {
+inline void check_laws(const Problem& p, const std::vector<Precision>& types,
+                       bool thoroughly = false) {
   if (short_run()) {
     const auto all = Trial(p, f32).run();
     for (const Lists& results : all) near(p.name + " numbers", results, results, 0);

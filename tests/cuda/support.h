@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <complex>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -212,7 +211,7 @@ struct Type<__nv_bfloat16> {
   static constexpr double epsilon = 0x1p-7;
 };
 
-// Values that T has exactly, so that the oracle starts from the same numbers.
+// Values that all types have exactly.
 template <class T>
 std::vector<T> randoms(size_t n, std::mt19937& random, double scale = 1) {
   std::uniform_int_distribution<int> steps(-16, 16);
@@ -221,44 +220,10 @@ std::vector<T> randoms(size_t n, std::mt19937& random, double scale = 1) {
   return x;
 }
 
-// The oracles are templates over the number: double is the truth, float the plain formula in single
-// precision, complex numbers with a tiny imaginary part carry a derivative to full precision.
-template <class N>
-struct RealPart {
-  using type = N;
-};
-template <class R>
-struct RealPart<std::complex<R>> {
-  using type = R;
-};
-template <class N>
-double real_part(N x) {
-  return double(std::real(x));
-}
-constexpr double tiny = 0x1p-60;
-
-template <class N, class T>
-std::vector<N> numbers(const std::vector<T>& x, const std::vector<T>* tangent = nullptr) {
-  using R = typename RealPart<N>::type;
-  std::vector<N> out(x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
-    if constexpr (std::is_same_v<N, R>) {
-      out[i] = R(to_double(x[i]));
-    } else {
-      const double t = tangent && !tangent->empty() ? to_double((*tangent)[i]) : 0;
-      out[i] = N(R(to_double(x[i])), R(tiny * t));
-    }
-  }
-  return out;
-}
-// Values, or the derivatives that complex numbers carry.
-template <class N>
-std::vector<double> doubles(const std::vector<N>& x) {
-  std::vector<double> out(x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
-    if constexpr (std::is_floating_point_v<N>) out[i] = double(x[i]);
-    else out[i] = double(x[i].imag()) / tiny;
-  }
+template <class T>
+std::vector<double> doubles(const std::vector<T>& x) {
+  std::vector<double> out;
+  for (const T v : x) out.push_back(to_double(v));
   return out;
 }
 
@@ -269,83 +234,6 @@ inline int passed = 0, failed = 0;
 inline void check(bool good, const std::string& what) {
   (good ? passed : failed) += 1;
   if (!good) std::printf("FAILED: %s\n", what.c_str());
-}
-
-inline double worst(const std::vector<double>& got, const std::vector<double>& want) {
-  double error = got.size() == want.size() ? 0 : INFINITY;
-  for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
-    const double e = std::fabs(got[i] - want[i]);
-    error = e == e ? std::max(error, e) : INFINITY;
-  }
-  return error;
-}
-
-// A result may be off by twice the error of the plain formula in the kernel's precision, a few
-// roundings of numbers about 1, as the inputs are, and the rounding to T; and by `amplified`, what
-// roundings grow to where the formula magnifies them, which one evaluation of it need not show.
-template <class T>
-double allowed_error(const std::vector<double>& want, const std::vector<double>& plain,
-                     double amplified = 0) {
-  double size = 0;
-  for (const double w : want) size = std::max(size, std::fabs(w));
-  double allowed = 1000 * Type<double>::epsilon * (1 + size);
-  if (sizeof(T) < sizeof(double))
-    allowed = 2 * worst(plain, want) + 16 * Type<float>::epsilon * (1 + size) + amplified;
-  if (sizeof(T) < sizeof(float)) allowed += Type<T>::epsilon * size;
-  return allowed;
-}
-template <class T>
-void compare(const std::string& what, const std::vector<T>& got, const std::vector<double>& want,
-             const std::vector<double>& plain, double amplified = 0) {
-  std::vector<double> values(got.size());
-  std::transform(got.begin(), got.end(), values.begin(), [](T x) { return to_double(x); });
-  const double error = worst(values, want), allowed = allowed_error<T>(want, plain, amplified);
-  char text[200];
-  std::snprintf(text, sizeof text, "%s %s: error %.2e, allowed %.2e", Type<T>::name, what.c_str(),
-                error, allowed);
-  check(error <= allowed, text);
-}
-
-// Arrays on the device, `shift` elements behind an aligned address, and memory as large as theirs.
-template <class T>
-std::vector<Device<T>> upload_all(const auto& arrays, size_t shift = 0) {
-  std::vector<Device<T>> out;
-  for (const auto& a : arrays) out.emplace_back(a, shift);
-  return out;
-}
-template <class T>
-std::vector<Device<T>> room_for(const auto& arrays, size_t shift = 0) {
-  std::vector<Device<T>> out;
-  for (const auto& a : arrays) out.emplace_back(a.size(), shift);
-  return out;
-}
-
-// An oracle's vjp and jvp are adjoint: <g, jvp(t)> = <vjp(g), t>.
-inline void check_adjoint(const std::string& name, const auto& g, const auto& out_tangent,
-                          const auto& gradients, const auto& tangents) {
-  double left = 0, right = 0, sum = 1;
-  for (size_t k = 0; k < out_tangent.size(); ++k) {
-    left += to_double(g[k]) * out_tangent[k];
-    sum += std::fabs(to_double(g[k]) * out_tangent[k]);
-  }
-  for (size_t a = 0; a < tangents.size(); ++a)
-    for (size_t k = 0; k < tangents[a].size(); ++k)
-      right += gradients[a][k] * to_double(tangents[a][k]);
-  check(std::fabs(left - right) <= 1e-11 * sum, name);
-}
-
-// The results of a case in other orders of its threads.
-template <class Case>
-void check_same_bits(Case& c) {
-  const auto first = c.bits();
-  for (const char* seed : {"1", "2"}) {
-    setenv("SIMT_SEED", seed, 1);
-    const auto again = c.bits();
-    check(first.size() == again.size() &&
-              std::memcmp(first.data(), again.data(), first.size() * sizeof(first[0])) == 0,
-          c.name("same bits in another order"));
-  }
-  unsetenv("SIMT_SEED");
 }
 
 // Call an entry point with a workspace of exactly the size it asks for.

@@ -120,8 +120,9 @@ int main() {
   test(crossing(), {3, 1, 2, 9, reverse_edge});
   test(ring(70), {2, 1, 2, 5, reverse_edge});
   if (!short_run()) test(ring(2), {10, 16, 64, 512, none});  // the largest sizes
-  for (const Molecule& m : {empty(3), empty(0), crowd(40), place(with_room(without_edges(3, 3), 5))})
-    test(m, {3, 2, 5, 20, reverse_edge}, m.graph.name == crowd(40).graph.name);
+  test(crowd(40), {3, 2, 5, 20, reverse_edge}, true);
+  for (const Molecule& m : {empty(3), empty(0), place(with_room(without_edges(3, 3), 5))})
+    test(m, {3, 2, 5, 20, reverse_edge});
   // weights so large that there are fewer pieces of work than nodes; and so many nodes that a
   // unit's is found in three steps
   check_laws(triplets(ring(40), {1, 1, 64, 512, none}), {f32});

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // edge_mlp: every activation, reduction and choice of results, with and without normalisation,
 // residual and weights, on irregular graphs.
+#include "activations.h"
 #include "laws.h"
 
 namespace {
 
-enum { relu, gelu, silu, hyperbolic, sinus, identity };
 enum { sum, mean };
 enum { both, edges_only, nodes_only };
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "activations.h"
+#include "support.h"
 
 namespace {
 

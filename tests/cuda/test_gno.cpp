@@ -12,8 +12,8 @@ struct Options {
 constexpr double roundings = 4;
 
 std::string text(const std::string& of, const HostGraph& g, Sizes n, Options o) {
-  return of + ", activation " + std::to_string(o.activation) + (o.reduction == mean ? " mean" : " sum") +
-         (o.kernel == diagonal ? " diagonal, " : ", ") + g.name + ", " + n.name();
+  return of + ", activation " + std::to_string(o.activation) +
+         (o.reduction == mean ? " mean" : " sum") + (o.kernel == diagonal ? " diagonal, " : ", ") + g.name + ", " + n.name();
 }
 
 Problem gno(const HostGraph& g, Sizes n, Options o) {

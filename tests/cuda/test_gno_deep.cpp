@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // gno_deep: every activation and reduction, with and without what nodes, edges and functions bring.
+#include "activations.h"
 #include "laws.h"
 
 namespace {
 
-enum { relu, gelu, silu, hyperbolic, sinus, identity };
 enum { sum, mean };
 
 struct Options {
@@ -18,14 +18,15 @@ struct Options {
 Problem deep(const HostGraph& g, Options o) {
   const auto graph = on_device(g);
   const auto widths = std::make_shared<std::vector<int64_t>>(o.widths);
-  const int64_t n_in = o.d_y + o.d_x + o.d_c, all = std::max<int64_t>(o.functions, 1) * o.widths.back();
+  const int64_t n_in = o.d_y + o.d_x + o.d_c;
+  const int64_t all = std::max<int64_t>(o.functions, 1) * o.widths.back();
   int64_t packed = 0, before = n_in;
   for (const int64_t width : o.widths) packed += (before + 1) * width, before = width;
   const std::tuple sizes(&graph->view, o.functions, o.d_y, o.d_x, o.d_c, n_in,
                          int64_t(o.widths.size()), widths->data(), o.activation, o.reduction);
   const auto table = [](int64_t n, int64_t columns) { return Array{columns ? n * columns : -1}; };
-  return {"gno_deep, activation " + std::to_string(o.activation) + (o.reduction == mean ? " mean" : " sum") +
-              (o.weighted ? " weighted, " : ", ") + g.name + ", " + std::to_string(o.functions) +
+  return {"gno_deep, activation " + std::to_string(o.activation) +
+              (o.reduction == mean ? " mean" : " sum") + (o.weighted ? " weighted, " : ", ") + g.name + ", " + std::to_string(o.functions) +
               " functions, " + std::to_string(n_in) + " to " + std::to_string(o.widths.back()),
           {table(g.n_src, o.functions * o.widths.back()),
            table(g.n_src, o.d_y),

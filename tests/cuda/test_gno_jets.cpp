@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // gno_with_gradient, gno_with_laplacian and gno_with_hessian in both types.
+#include "activations.h"
 #include "laws.h"
 
 namespace {
 
-enum { relu, gelu, silu, hyperbolic, sinus, identity };
 enum { gradient, laplacian, hessian };
 const char* const order_names[] = {"gradient", "laplacian", "hessian"};
 enum { difference, pair };

@@ -16,5 +16,5 @@ Problem simple(const HostGraph& g, Setting s) {
           4};
 }
 
-// As activations: norm_by_dim is not set, is set.
+// The activations are norm_by_dim: not set, set.
 int main() { return test_attention(simple, 2, false); }

@@ -337,7 +337,8 @@ void test_infinite_logits(int64_t n_query_heads) {
     const auto [out, grad] = forward_and_vjp(single, saved);
     const auto [want, gradients] = forward_and_vjp(twice, saved);
     near(s.name() + " out beside -infinity", out, want, 0x1p-15);
-    for (const int a : {1, 2}) near(s.name() + " vjp beside -infinity", grad, gradients, 0x1p-15, a);
+    for (const int a : {0, 1, 2})
+      near(s.name() + " vjp beside -infinity", grad, gradients, 0x1p-15, a);
   }
 }
 

@@ -45,7 +45,7 @@ contains
       & "value")
   end subroutine test_value
 
-  !> Of shapes and codes, which are checked alike for all operators.
+  !> Shapes and codes are checked alike for all operators.
   subroutine test_texts(error)
     type(error_type), allocatable, intent(out) :: error
     type(error_type), allocatable :: refused
