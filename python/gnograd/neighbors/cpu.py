@@ -85,7 +85,7 @@ def images_within(
 
     call([None] * 4)
     n_edges = int(offsets[-1])
-    results = [
+    results: list[NDArray[Any]] = [
         np.empty(n_edges, np.int32), np.empty((n_edges, d), np.int32), np.empty(n_edges),
         np.empty((n_edges, d)),
     ]  # fmt: skip
