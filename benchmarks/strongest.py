@@ -8,15 +8,15 @@ gno      the integral of a neural operator, kernel network of 64 hidden values, 
 edges    the edge update of MeshGraphNets (128 features, 200,000 edges)
 layers   three GATConv on 1,000 nodes and 6,000 edges, and on 100 and 400
 slices   Transolver's slice attention, 20,000 points
-nearest  16 nearest of 100,000 points in space, and all within a radius
+nearest  16 nearest of 100,000 points, all within a radius, and all near 108,000 atoms in a cell
 
 The contestants do the same work: gnograd; PyTorch eager, with the products factorised where that is
 faster; the same through torch.compile; PyG; products with sparse matrices of MKL (PyTorch's CSR)
-and of scipy; scipy's tree; and DGL, with libxsmm, where it is installed. Results are compared
-before anything is timed, and contestants take turns. A face is a forward pass (without gradients)
-or a training step: values and gradients to all inputs. The table has the median time of gnograd
-and, for each other, its own over that; the last column names the fastest. On one thread times are
-the processor's, on several the wall clock's.
+and of scipy; scipy's tree; DGL, with libxsmm, and vesin where they are installed. Results are
+compared before anything is timed, and contestants take turns. A face is a forward pass (without
+gradients) or a training step: values and gradients to all inputs. The table has the median time of
+gnograd and, for each other, its own over that; the last column names the fastest. On one thread
+times are the processor's, on several the wall clock's.
 
     python benchmarks/strongest.py [--cases sum gat ...] [--threads 1 2] [--repeats 7] [--json FILE]
 
@@ -241,6 +241,26 @@ def searches() -> Iterator[tuple[str, str, dict[str, Callable]]]:
         "scipy": lambda: neighbors.scipy_radius(points, radius),
     }
     yield "radius, 100,000 points", "forward", calls
+    yield from cells()
+
+
+def cells() -> Iterator[tuple[str, str, dict[str, Callable]]]:
+    """All neighbours of the atoms of a large crystal, with shifts, distances and vectors."""
+    side, length, cutoff = 30, 3.6, 6.0
+    corners = np.array([[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]])
+    grid = np.stack(np.meshgrid(*3 * [np.arange(side)], indexing="ij"), axis=-1)
+    atoms = length * (grid.reshape(-1, 1, 3) + corners).reshape(-1, 3)
+    atoms += np.random.default_rng(0).normal(0, 0.05, atoms.shape)
+    cell = length * side * np.eye(3)
+    calls: dict[str, Callable] = {"gnograd": lambda: gg.neighbor_list(atoms, cutoff, cell)}
+    if find_spec("vesin"):
+        from vesin import NeighborList
+
+        search = NeighborList(cutoff=cutoff, full_list=True)
+        calls["vesin"] = lambda: search.compute(atoms, cell, True, "ijSdD")
+        assert len(calls["vesin"]()[0]) == len(calls["gnograd"]().indices)
+    if len(calls) > 1:
+        yield f"cell of {len(atoms):,} atoms", "forward", calls
 
 
 PARTS: dict[str, Callable[[], Iterator]] = {

@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import gnograd as gg
+from memory import needs_linux, temporary_bytes
 from reference import neighbors as oracle
 
 
@@ -137,3 +138,17 @@ def test_refused(arguments, error, message):
     given = {"points": np.zeros((4, 2)), "radius": 1.0, "cell": np.eye(2)}
     with pytest.raises(error, match=f"neighbor_list: .*{message}"):
         gg.neighbor_list(**{**given, **arguments})
+
+
+# ---- memory ----
+
+
+def large_list():
+    points = np.random.default_rng(0).random((20_000, 3))
+    return lambda: gg.neighbor_list(points, 0.11, np.eye(3))
+
+
+@needs_linux
+def test_memory_beside_the_results():
+    """Candidates take some 4 bytes each, of some 36 in the results; images are few beside them."""
+    assert temporary_bytes(large_list) < 32 * 2**20

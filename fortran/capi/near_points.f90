@@ -5,6 +5,7 @@ module gnograd_capi_near_points
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_int32_t, c_double, c_ptr, c_loc, &
     & c_null_ptr, c_f_pointer, c_associated
   use gnograd_core_arithmetic, only: check_arithmetic
+  use gnograd_core_cell_images, only: candidates_type, count_images, list_images
   use gnograd_core_error, only: error_type, fail, text, check_allocation, code_value
   use gnograd_core_near_points, only: find_near, search_type, neighbors_type
   use gnograd_entries_status, only: status_of
@@ -167,5 +168,41 @@ contains
     call c_f_pointer(handle, found)
     deallocate (found)
   end subroutine gnograd_neighbors_free
+
+  !> Images in a periodic cell; see gnograd.h.
+  subroutine gnograd_neighbors_images(n_axes, n_points, n_images, full, radius, points, cell, base, &
+      & point, image_shifts, candidates, images, offsets, indices, shifts, distances, vectors) &
+      & bind(c, name="gnograd_neighbors_images")
+    integer(c_int64_t), value :: n_axes, n_points, n_images
+    integer(c_int), value :: full
+    real(c_double), value :: radius
+    real(c_double), intent(in), target :: points(n_axes, n_points), cell(n_axes, n_axes)
+    integer(c_int32_t), intent(in), target :: base(n_axes, n_points), point(0:n_images - 1)
+    integer(c_int32_t), intent(in), target :: image_shifts(n_axes, 0:n_images - 1)
+    integer(c_int64_t), intent(in), target :: candidates(0:n_points)
+    integer(c_int32_t), intent(in), target :: images(0:*)
+    integer(c_int64_t), intent(inout) :: offsets(0:n_points)
+    integer(c_int32_t), intent(inout), optional :: indices(0:*), shifts(n_axes, 0:*)
+    real(c_double), intent(inout), optional :: distances(0:*), vectors(n_axes, 0:*)
+    type(candidates_type) :: given
+
+    given%radius = radius
+    given%full = full /= 0
+    given%points => points
+    given%cell => cell
+    given%base => base
+    given%point(0:) => point
+    given%shifts(1:, 0:) => image_shifts
+    given%offsets(0:) => candidates
+    given%images(0:) => images(0:candidates(n_points) - 1)
+    if (present(indices)) then
+      associate (last => offsets(n_points) - 1)
+        call list_images(given, offsets, indices(0:last), shifts(:, 0:last), distances(0:last), &
+          & vectors(:, 0:last))
+      end associate
+    else
+      call count_images(given, offsets)
+    end if
+  end subroutine gnograd_neighbors_images
 
 end module gnograd_capi_near_points

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from gnograd import _core
 from gnograd.backends.cpu import address, check_status, contiguous
 from gnograd.neighbors.arguments import Search
 
-__all__ = ["nearest", "within"]
+__all__ = ["images_within", "nearest", "within"]
 
 _Neighbors: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.int32]]"
 
@@ -49,6 +49,48 @@ def nearest(search: Search, k: int) -> _Neighbors:
             *sizes, most, own, *points, made
         ),
     )[0]
+
+
+def images_within(
+    radius: float,
+    full: bool,
+    points: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
+    images: tuple[NDArray[np.int64], NDArray[np.int32]],
+    candidates: _Neighbors,
+) -> tuple[NDArray[Any], ...]:
+    """Images within the radius, of candidates; see `NeighborList`.
+
+    Parameters
+    ----------
+    radius, full : float, bool
+    points : tuple of arrays
+        Points, vectors of the cell, and the cells that points are in.
+    images : tuple of arrays
+        Point of every image, and its shift, less the cell of the point it is near.
+    candidates : tuple of arrays
+        Offsets and numbers of the images near every point.
+    """
+    x, cell, base = points
+    n, d = x.shape
+    given = [
+        contiguous(x), contiguous(cell), contiguous(base.astype(np.int32)),
+        contiguous(images[0].astype(np.int32)), contiguous(images[1]), *candidates,
+    ]  # fmt: skip
+    offsets = np.empty(n + 1, np.int64)
+
+    def call(results: list[NDArray[Any] | None]) -> None:
+        _core.gnograd_neighbors_images(
+            d, n, len(given[3]), int(full), radius, *map(address, [*given, offsets, *results])
+        )
+
+    call([None] * 4)
+    n_edges = int(offsets[-1])
+    results: list[NDArray[Any]] = [
+        np.empty(n_edges, np.int32), np.empty((n_edges, d), np.int32), np.empty(n_edges),
+        np.empty((n_edges, d)),
+    ]  # fmt: skip
+    call([*results])
+    return offsets, *results
 
 
 def _found(

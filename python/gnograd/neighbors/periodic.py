@@ -190,41 +190,22 @@ def _on_cpu(
 ) -> tuple[Any, ...]:
     if not np.isfinite(points).all():
         raise ValueError("neighbor_list: points has entries that are not finite")
-    n, d = points.shape
     with np.errstate(over="ignore", invalid="ignore"):
         cells = points @ lattice.dual
         if not (np.abs(cells) <= _FARTHEST).all():
             raise _refuse_far()
     base = np.floor(cells)
     point, images = _images(cells - base, lattice)
-    shifts = images - base[point]
+    shifts = (images - base[point]).astype(np.int32)
     inside = points - base @ lattice.cell
     copies = inside[point] + images @ lattice.cell
     far = np.abs(base) + lattice.reach + 2
     extent = max(np.abs(points).max(initial=0), (far @ np.abs(lattice.cell)).max(initial=0))
     search = _images_near(copies, inside)
     offsets, found = neighbors_cpu.within(search, [_wider(radius, extent)], None, None)[0]
-    i, j = np.repeat(np.arange(n), np.diff(offsets)), point[found]
-    shift = shifts[found] + base[i]
-    vectors = points[j] - points[i]
-    by_cells = np.zeros_like(vectors)
-    for a in range(d):
-        by_cells += shift[:, a, None] * lattice.cell[a]
-    vectors += by_cells
-    squares = np.zeros(len(i))
-    for a in range(d):
-        squares += vectors[:, a] * vectors[:, a]
-    first = np.zeros(len(i))  # first number of a shift that is not 0
-    for a in reversed(range(d)):
-        first = np.where(shift[:, a] != 0, shift[:, a], first)
-    kept = (squares <= radius * radius) & ((i != j) | (first != 0))
-    if not full:
-        kept &= (i < j) | ((i == j) & (first > 0))
-    counts = np.bincount(i[kept], minlength=n)
-    return (
-        np.concatenate([[0], np.cumsum(counts)]), j[kept].astype(np.int32),
-        shift[kept].astype(np.int32), np.sqrt(squares[kept]), vectors[kept],
-    )  # fmt: skip
+    return neighbors_cpu.images_within(
+        radius, full, (points, lattice.cell, base), (point, shifts), (offsets, found)
+    )
 
 
 def _images(cells: NDArray[np.float64], lattice: _Lattice) -> tuple[NDArray[np.int64], Any]:
