@@ -5,7 +5,8 @@ Dense are slices, few queries, few keys, and many of both.
 
 A case is a forward pass or a training step (forward, and backward to all inputs) in float32. Values
 and gradients are compared before anything is timed; contestants take turns, so that what disturbs
-one disturbs all, and a time is the median of runs. The contestants:
+one disturbs all, each with a call before that is not timed, and a time is the median of runs. The
+contestants:
 
 gnograd       attention and attention_pool, or scaled_dot_product_attention
 PyTorch       Transolver's slice attention written plainly; torch's scaled_dot_product_attention
@@ -189,6 +190,7 @@ def run(name: str, n: int, given: argparse.Namespace, results: Results) -> None:
         times: dict[str, list[float]] = {who: [] for who in (*calls, "products")}
         for _ in range(given.runs):
             for who, call in calls.items():
+                call()  # finds what another left of the memory
                 start = seconds()
                 call()
                 times[who].append(seconds() - start)
