@@ -170,8 +170,9 @@ contains
   end subroutine gnograd_neighbors_free
 
   !> Images in a periodic cell; see gnograd.h.
-  subroutine gnograd_neighbors_images(n_axes, n_points, n_images, full, radius, points, cell, base, &
-      & point, image_shifts, candidates, images, offsets, indices, shifts, distances, vectors) &
+  subroutine gnograd_neighbors_images(n_axes, n_points, n_images, full, radius, points, cell, &
+      & base, point, image_shifts, candidates, images, offsets, indices, shifts, distances, &
+      & vectors) &
       & bind(c, name="gnograd_neighbors_images")
     integer(c_int64_t), value :: n_axes, n_points, n_images
     integer(c_int), value :: full
