@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(block_threads)
 // A key with a bias of -infinity is not seen.
 template <class T>
 __device__ bool is_hidden(T bias) {
-  return bias < -std::numeric_limits<T>::max();
+  return bias == -INFINITY;
 }
 
 // Thread: a number of k' or of its tangent. Where there are tangents, the last of a key that is not
