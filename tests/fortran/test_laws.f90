@@ -213,7 +213,8 @@ contains
         do code = -1, 99, 100
           call begin(k, operator, x, error)
           if (allocated(error)) return
-          y = spread(7.0_dp, 1, operator%n_out)
+          ! also for an output that only another code has
+          y = spread(7.0_dp, 1, operator%n_out + 1000)
           if (.not. operator%choose(choice, code)) exit
           call operator%evaluate(x, y, refused)
           if (.not. allocated(refused)) call check(error, .false., "a wrong code is taken")
