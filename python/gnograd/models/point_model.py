@@ -62,7 +62,7 @@ class PointModel(nn.Module):
     their images nearest to its middle; inputs and parameters
     have mean 0 and variance 1 in the training data, and so have outputs, or their differences from
     the inputs that they are near to, such as the changes of a state in a step
-    (`gnograd.data.statistics.target`). One that is constant there, up to rounding, has deviation 0:
+    (``gnograd inspect`` says which). One that is constant there, up to rounding, has deviation 0:
     the model returns its mean. All this is part of the state dict.
 
     Parameters
