@@ -233,8 +233,8 @@ def test_no_array_of_queries_times_keys(sizes):
 
 @needs_linux
 def test_gradients_of_few_keys_need_no_outputs():
-    """They would have 26 MB."""
-    assert temporary_bytes(_gradients_of, 50_000, 64, 64) < 8e6
+    """They would have 26 MB; all else has 6 to 9, as memory happens to be mapped."""
+    assert temporary_bytes(_gradients_of, 50_000, 64, 64) < 16e6
 
 
 # ---- errors ----

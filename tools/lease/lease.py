@@ -111,7 +111,9 @@ class Lease:
             pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps"]
             subprocess.run([*pip, "--target", str(UNPACKED / "site"), *wheels], check=True)
             with tarfile.open(PREPARED / "cpp.tgz") as archive:
-                archive.extractall(UNPACKED, filter="data")
+                # which Pythons before 3.11.4 do not know
+                archive.extraction_filter = getattr(tarfile, "data_filter", None)
+                archive.extractall(UNPACKED)
         library = PREPARED / "libgnograd_cuda.so"
         self.env |= {
             "PYTHONPATH": str(UNPACKED / "site"),

@@ -43,7 +43,9 @@ def unpack(archive: Path, folder: Path) -> None:
     """Put the sources into a folder, which is made anew."""
     shutil.rmtree(folder, ignore_errors=True)
     with tarfile.open(archive) as file:
-        file.extractall(folder, filter="data")
+        # which Pythons before 3.11.4 do not know
+        file.extraction_filter = getattr(tarfile, "data_filter", None)
+        file.extractall(folder)
     (inner,) = folder.iterdir()
     for path in inner.iterdir():
         path.rename(folder / path.name)
