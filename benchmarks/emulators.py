@@ -21,7 +21,6 @@ import argparse
 import math
 import os
 import time
-from itertools import count
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -35,16 +34,14 @@ import apebench
 import jax
 import numpy as np
 import torch
+from learning import train
 from results import Results, add_option
-from rich.console import Console
 
 import gnograd as gg
 from gnograd.cli.config import PointsConfig
 from gnograd.cli.point_batches import PointBatches
 from gnograd.cli.point_problem import PointProblem
-from gnograd.cli.random_streams import Stream, generator
 from gnograd.cli.torch_engine import TorchEngine
-from gnograd.cli.training import Trainer
 from gnograd.data import Field, Layout, PointData, Sample
 from gnograd.models import NAMES, Cloud, PointModel
 
@@ -93,22 +90,12 @@ def ours(scenario: str, name: str, size: str, seed: int, steps: int) -> dict[str
     )
     batches = PointBatches(model, data)
     problem = PointProblem(model, config, batches, batches, TorchEngine("cpu"))
-    problem.prepare(Console(quiet=True))
-    trainer, done, start = Trainer(problem, config), 0, time.process_time()
-    for epoch in count():
-        for batch in problem.batches(generator(seed, Stream.EPOCH, epoch)):
-            if done < steps:
-                trainer.optimiser.lr = rate(done / steps)
-                trainer.step(batch)
-                done += 1
-        if done == steps:
-            break
-    taken = time.process_time() - start
+    taken = train(problem, config, steps, rate)
     made_states = rollouts(model.eval(), data.samples[0].points, test)
     found = made.perform_tests_on_rollout(jax.numpy.asarray(made_states)[None])
     errors = np.asarray(found["mean_nRMSE"])[0]
     parameters = sum(p.numel() for p in model.parameters())
-    return {**summary(errors), "parameters": parameters, "seconds": taken / steps}
+    return {**summary(errors), "parameters": parameters, "seconds": taken}
 
 
 def points_of(trajectories: np.ndarray) -> PointData:

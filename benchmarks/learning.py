@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
+from functools import partial
 from itertools import count
 from unittest import mock
 
@@ -106,6 +108,23 @@ def model_of(name: str, options: dict[str, int], data: PointData, size: str) -> 
         return PointModel.for_data(data, name.removesuffix("-positions"), size)
 
 
+def train(
+    problem: PointProblem, config: PointsConfig, steps: int, rate: Callable[[float], float]
+) -> float:
+    """Train for some steps, at a rate by the finished part; seconds of the processor a step."""
+    problem.prepare(Console(quiet=True))
+    trainer, done, start = Trainer(problem, config), 0, time.process_time()
+    for epoch in count():
+        for batch in problem.batches(generator(config.seed, Stream.EPOCH, epoch)):
+            if done < steps:
+                trainer.optimiser.lr = rate(done / steps)
+                trainer.step(batch)
+                done += 1
+        if done == steps:
+            break
+    return (time.process_time() - start) / steps
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("task", choices=("slope", "advection"))
@@ -126,17 +145,7 @@ def main() -> None:
             config, tests = PointsConfig(learning_rate=rate), PointBatches(model, new)
             batches = PointBatches(model, training)
             problem = PointProblem(model, config, batches, tests, TorchEngine("cpu"))
-            problem.prepare(Console(quiet=True))
-            trainer, done, started = Trainer(problem, config), 0, time.process_time()
-            for epoch in count():
-                for batch in problem.batches(generator(0, Stream.EPOCH, epoch)):
-                    if done < steps:
-                        trainer.optimiser.lr = learning_rate(rate, done / steps)
-                        trainer.step(batch)
-                        done += 1
-                if done == steps:
-                    break
-            taken = 1e3 * (time.process_time() - started) / steps
+            taken = 1e3 * train(problem, config, steps, partial(learning_rate, rate))
             error = np.mean(errors_of(model.eval(), tests))
             print(f"{text:34} rate {rate:g}: error {error:.3f}, {steps} steps of {taken:.0f} ms")
 
