@@ -159,7 +159,7 @@ class _Transform(nn.Module):
     def forward(
         self, sources: list[Tensor], f: Tensor, queries: list[Tensor], graphs: list[Graph]
     ) -> Tensor:
-        """Features at the queries of all items, from those at their sources."""
+        """Features of all items (n_queries, width), from those at their sources (n_sources, width)."""
         x, y = torch.cat(queries), torch.cat(sources)
         parts = []
         for graph in graphs:

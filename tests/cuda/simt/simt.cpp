@@ -494,6 +494,11 @@ void shuffle(unsigned mask, const void* mine, void* out, size_t bytes, int from,
 
 namespace {
 
+// What a lane brings to a product of matrices.
+struct Fragments {
+  unsigned a[4], b[2];
+};
+
 template <class T>
 float element(unsigned pair, int i) {
   return float(bits<T>(uint16_t(pair >> 16 * i)));
@@ -501,9 +506,6 @@ float element(unsigned pair, int i) {
 
 template <class T>
 void mma_16_bits(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Site at) {
-  struct Fragments {
-    unsigned a[4], b[2];
-  };
   // the first lanes that hold this lane's rows of a, and its columns of b
   const int row = lane() / 4 * 4, column = lane() % 4 * 8;
   const auto products = [&](Lanes<Fragments> in) {
@@ -576,9 +578,6 @@ void mma_m16n8k16(__nv_bfloat16, float (&d)[4], const unsigned (&a)[4], const un
   mma_16_bits<__nv_bfloat16>(d, a, b, at);
 }
 void mma_m16n8k8(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Site at) {
-  struct Fragments {
-    unsigned a[4], b[2];
-  };
   const int row = lane() / 4 * 4, column = lane() % 4 * 8;
   const auto products = [&](Lanes<Fragments> in) {
     const auto read = [](unsigned x) { return bits<float>(x & ~0x1fffu); };
