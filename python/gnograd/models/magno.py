@@ -159,7 +159,7 @@ class _Transform(nn.Module):
     def forward(
         self, sources: list[Tensor], f: Tensor, queries: list[Tensor], graphs: list[Graph]
     ) -> Tensor:
-        """Features of all items (n_queries, width), from those at their sources (n_sources, width)."""
+        """Features (n_queries, width), from those (n_sources, width) at sources, of all items."""
         x, y = torch.cat(queries), torch.cat(sources)
         parts = []
         for graph in graphs:
