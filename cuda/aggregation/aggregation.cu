@@ -22,9 +22,7 @@ struct AggregatedSizes {
 };
 
 template <class T>
-struct AggregatedGradients {
-  T *x, *w, *e, *own;  // each or null; own may be x
-};
+using AggregatedGradients = AggConcatRecords::Gradients<T>;  // own may be x
 
 template <class T, class S>
 struct Aggregation {
@@ -214,143 +212,63 @@ struct Aggregation {
 // ---- the operators ----
 
 template <class T>
-struct AggConcat {
-  const gnograd_cuda_graph* graph;
-  int64_t n_features, n_edge_features, n_own_features;
-  int aggregation;
-
-  struct Inputs {
-    const T* x;    // [n_src, n_features]
-    const T* w;    // [n_edges], or null: 1
-    const T* e;    // [n_edges, n_edge_features]
-    const T* own;  // [n_dst, n_own_features]
-  };
-  struct Outputs {
-    T* out;                       // [n_dst, n_features + n_edge_features + n_own_features]
-    int64_t* location = nullptr;  // [n_dst, n_features + n_edge_features], or null
-    real<T>* degree = nullptr;    // [n_dst], or null
-  };
-  struct Cotangents {
-    const T* out;
-  };
-  struct Saved {
-    const T* out;  // not read: in 16 bits it is not what it was
-    const int64_t* location;
-    const real<T>* degree;
-  };
-  using Gradients = AggregatedGradients<T>;
-
+struct AggConcat : AggConcatRecords {
   template <class S>
-  Aggregation<T, S> over(const Inputs& in, const Inputs& tangents, Call& call) const {
-    return {*graph,
-            {n_features, n_edge_features, n_own_features},
-            aggregation,
-            {in.x, tangents.x},
-            {in.w, tangents.w},
-            {in.e, tangents.e},
-            {in.own, tangents.own},
-            call.workspace,
+  Aggregation<T, S> over(const Inputs<T, S>& in, Call& call) const {
+    return {*graph,      {n_features, n_edge_features, n_own_features},
+            aggregation, in.x,
+            in.w,        in.e,
+            in.own,      call.workspace,
             call.stream};
   }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return over<real<T>>(in, {}, call).forward(out.out, out.location, out.degree);
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return over(in, call).forward(out.out, out.location, out.degree);
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
-          Call& call) const {
-    return over<real<T>>(in, {}, call).gradients(g.out, saved.location, saved.degree, grad);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return over<Dual<real<T>>>(in, tangents, call).forward(out.out, nullptr, nullptr);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return over<Dual<real<T>>>(in, tangents, call).gradients(g.out, nullptr, nullptr, grad);
+  // Saved out is not read: in 16 bits it is not what it was.
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Saved<T>& saved,
+              const Gradients<T>& grad, Call& call) const {
+    const S* degree = nullptr;
+    if constexpr (!ScalarTraits<S>::dual) degree = saved.degree;
+    return over(in, call).gradients(g.out, saved.location, degree, grad);
   }
 };
 
 // agg_concat without edge features and own features
 template <class T>
-struct AggWeighted {
-  const gnograd_cuda_graph* graph;
-  int64_t n_features;
-  int aggregation;
-
+struct AggWeighted : AggWeightedRecords {
   using General = AggConcat<T>;
-  using Outputs = typename General::Outputs;
-  using Cotangents = typename General::Cotangents;
-  using Saved = typename General::Saved;
-  struct Inputs {
-    const T* x;  // [n_src, n_features]
-    const T* w;  // [n_edges]
-    operator typename General::Inputs() const { return {x, w, nullptr, nullptr}; }
-  };
-  struct Gradients {
-    T *x, *w;
-    operator typename General::Gradients() const { return {x, w, nullptr, nullptr}; }
-  };
-
-  General general() const { return {graph, n_features, 0, 0, aggregation}; }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return general().forward(in, out, call);
+  General general() const { return {{graph, n_features, 0, 0, aggregation}}; }
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return general().evaluate(AggConcatRecords::Inputs<T, S>{in.x, in.w, {}, {}},
+                              {out.out, out.location, out.degree}, call);
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
-          Call& call) const {
-    return general().vjp(g, in, saved, grad, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return general().jvp(in, tangents, out, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return general().hvp(g, in, tangents, grad, call);
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Saved<T>& saved,
+              const Gradients<T>& grad, Call& call) const {
+    return general().reverse({g.out}, AggConcatRecords::Inputs<T, S>{in.x, in.w, {}, {}},
+                             {saved.out, saved.location, saved.degree},
+                             {grad.x, grad.w, nullptr, nullptr}, call);
   }
 };
 
 // agg_concat without weights and own features
 template <class T>
-struct AggSimple {
-  const gnograd_cuda_graph* graph;
-  int64_t n_features, n_edge_features;
-  int aggregation;
-
+struct AggSimple : AggSimpleRecords {
   using General = AggConcat<T>;
-  using Cotangents = typename General::Cotangents;
-  struct Inputs {
-    const T* x;  // [n_src, n_features]
-    const T* e;  // [n_edges, n_edge_features]
-    operator typename General::Inputs() const { return {x, nullptr, e, nullptr}; }
-  };
-  struct Outputs {
-    T* out;                       // [n_dst, n_features + n_edge_features]
-    int64_t* location = nullptr;  // shaped as out, or null
-    operator typename General::Outputs() const { return {out, location, nullptr}; }
-  };
-  struct Saved {
-    const int64_t* location;
-    operator typename General::Saved() const { return {nullptr, location, nullptr}; }
-  };
-  struct Gradients {
-    T *x, *e;
-    operator typename General::Gradients() const { return {x, nullptr, e, nullptr}; }
-  };
-
-  General general() const { return {graph, n_features, n_edge_features, 0, aggregation}; }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return general().forward(in, out, call);
+  General general() const { return {{graph, n_features, n_edge_features, 0, aggregation}}; }
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return general().evaluate(AggConcatRecords::Inputs<T, S>{in.x, {}, in.e, {}},
+                              {out.out, out.location}, call);
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
-          Call& call) const {
-    return general().vjp(g, in, saved, grad, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return general().jvp(in, tangents, out, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return general().hvp(g, in, tangents, grad, call);
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Saved<T>& saved,
+              const Gradients<T>& grad, Call& call) const {
+    return general().reverse({g.out}, AggConcatRecords::Inputs<T, S>{in.x, {}, in.e, {}},
+                             {nullptr, saved.location}, {grad.x, nullptr, grad.e, nullptr}, call);
   }
 };
 

@@ -182,28 +182,9 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <class T>
-struct EdgeSoftmax {
-  const gnograd_cuda_graph* graph;
-  int64_t n_heads;
-
-  struct Inputs {
-    const T* s;  // [n_edges, n_heads]
-  };
-  struct Outputs {
-    T* out;  // [n_edges, n_heads]
-  };
-  struct Cotangents {
-    const T* out;
-  };
-  struct Saved {
-    const T* out;  // not read: the scores are needed for it in 16 bits, and cost as much to read
-  };
-  struct Gradients {
-    T* s;  // or null
-  };
-
+struct EdgeSoftmax : EdgeSoftmaxRecords {
   template <class S>
-  int run(const Inputs& in, const Inputs& tangents, const T* g, T* out, Call& call) const {
+  int run(const Inputs<T, S>& in, const T* g, T* out, Call& call) const {
     if (n_heads < 0) return GNOGRAD_CUDA_VALUE;
     const Csc rows = by_dst(*graph);
     const HeadLanes lanes = head_lanes(n_heads);
@@ -217,7 +198,7 @@ struct EdgeSoftmax {
 
     cut_rows(rows, cut, call.stream);
     clear_room(*graph, out, n_heads, call.stream);
-    const LaneScores<T, S> scores{rows, lanes, {in.s, tangents.s}, g, out};
+    const LaneScores<T, S> scores{rows, lanes, in.s, g, out};
     const EdgeSoftmaxRows<T, S> op{rows, heads, scores, cut.unit_length, softmax};
     for_rows(op, cut, split, call.stream);
     launch_threads(int64_t(cut.n_units) * heads.tiles * heads.lanes, call.stream,
@@ -225,19 +206,15 @@ struct EdgeSoftmax {
     return cudaGetLastError();
   }
 
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return run<real<T>>(in, {}, nullptr, out.out, call);
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return run(in, nullptr, out.out, call);
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Saved&, const Gradients& grad,
-          Call& call) const {
-    return run<real<T>>(in, {}, g.out, grad.s, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return run<Dual<real<T>>>(in, tangents, nullptr, out.out, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return run<Dual<real<T>>>(in, tangents, g.out, grad.s, call);
+  // Saved out is not read: the scores are needed for it in 16 bits, and cost as much to read.
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Saved<T>&,
+              const Gradients<T>& grad, Call& call) const {
+    return run(in, g.out, grad.s, call);
   }
 };
 

@@ -212,48 +212,21 @@ struct GatSetup : AttentionSetup<T, S> {
 };
 
 template <class T>
-struct MhaGat {
-  const gnograd_cuda_graph* graph;
-  int64_t n_heads, n_channels, n_edge_channels;
-  int concat_heads, activation;
-  double negative_slope, dropout;
-  const int64_t* seed;  // [1], or null without dropout
-
-  using General = GraphAttention<GatSetup, T>;
-  using Outputs = GraphAttentionOutputs<T>;
-  using Cotangents = GraphAttentionCotangents<T>;
-  using Saved = GraphAttentionSaved<T>;
-  struct Inputs {
-    const T* x_src;  // [n_src, n_heads n_channels]
-    const T* x_dst;  // [n_dst, n_heads n_channels]
-    const T* a;      // [n_heads (2 n_channels + n_edge_channels)]: a_src, a_dst, a_edge
-    const T* e;      // [n_edges, n_heads n_edge_channels], or null
-    operator typename General::Inputs() const { return {x_src, x_dst, a, e}; }
-  };
-  struct Gradients {
-    T *x_src, *x_dst, *a, *e;  // shaped as the inputs, or null
-    operator typename General::Gradients() const { return {x_src, x_dst, a, e}; }
-  };
-
-  General general() const {
-    return {graph,
-            {n_heads, n_channels, n_edge_channels, concat_heads != 0, activation, negative_slope,
-             dropout, seed}};
+struct MhaGat : MhaGatRecords {
+  template <class S>
+  GraphAttentionProblem<T, S> problem(const Inputs<T, S>& in, Call& call) const {
+    const GraphAttentionSizes sizes{n_heads,    n_channels,     n_edge_channels, concat_heads != 0,
+                                    activation, negative_slope, dropout,         seed};
+    return {*graph, sizes, {in.x_src, in.x_dst, in.a, in.e}, call.workspace, call.stream};
   }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return general().forward(in, out, call);
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return attention_evaluate<GatSetup>(problem(in, call), out);
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
-          Call& call) const {
-    return general().vjp(g, in, saved, grad, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return general().jvp(in, tangents, out, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return general().hvp(g, in, tangents, grad, call);
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Saved<T>& saved,
+              const Gradients<T>& grad, Call& call) const {
+    return attention_reverse<GatSetup>(problem(in, call), g, saved, grad);
   }
 };
 

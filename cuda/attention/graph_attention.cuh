@@ -173,78 +173,28 @@ int attention_gradients(const GraphAttentionProblem<T, S>& problem) {
   return cudaGetLastError();
 }
 
-// ---- the four faces ----
+// ---- both directions, on the records of an operator ----
 
-// Outputs of the operators, as far as each has them.
-template <class T>
-struct GraphAttentionOutputs {
-  T* out;                             // [n_dst, n_heads n_channels], or [n_dst, n_channels]
-  real<T>* lse = nullptr;             // [n_dst, n_heads], or null
-  real<T>* softmax_scores = nullptr;  // [2, n_heads, n_edges], or null
-  T* activation_scores = nullptr;     // [n_edges, n_heads n_channels], or null; mha_gat_v2
-};
+template <template <class, class> class Setup, class T, class S, class Outputs>
+int attention_evaluate(GraphAttentionProblem<T, S> problem, const Outputs& out) {
+  problem.out = out.out;
+  problem.lse = out.lse;
+  problem.softmax_scores = out.softmax_scores;
+  return attention_forward<Setup>(problem);
+}
 
-// Outputs that vjp gets. softmax_scores are not read: it costs less to compute scores.
-template <class T>
-struct GraphAttentionSaved {
-  const T* out;
-  const real<T>* lse;
-  const real<T>* softmax_scores;
-  const T* activation_scores = nullptr;  // mha_gat_v2 alone has it
-};
-
-template <class T>
-struct GraphAttentionCotangents {
-  const T* out;
-};
-
-// The faces of an operator whose inputs, and gradients, are four arrays.
-template <template <class, class> class Setup, class T>
-struct GraphAttention {
-  using Inputs = std::array<const T*, 4>;
-  using Gradients = std::array<T*, 4>;
-  const gnograd_cuda_graph* graph;
-  GraphAttentionSizes sizes;
-
-  template <class S>
-  GraphAttentionProblem<T, S> problem(const Inputs& in, const Inputs& tangents, Call& call) const {
-    GraphAttentionProblem<T, S> p{*graph, sizes, {}, call.workspace, call.stream};
-    for (int i = 0; i < 4; ++i) p.in[i] = {in[i], tangents[i]};
-    return p;
-  }
-  template <class S>
-  int gradients(GraphAttentionProblem<T, S> p, const T* g, const Gradients& grad) const {
-    p.g = g;
-    std::copy(grad.begin(), grad.end(), p.grad);
-    return attention_gradients<Setup>(p);
-  }
-
-  int forward(const Inputs& in, const GraphAttentionOutputs<T>& out, Call& call) const {
-    auto p = problem<real<T>>(in, {}, call);
-    p.out = out.out;
-    p.lse = out.lse;
-    p.softmax_scores = out.softmax_scores;
-    p.activated = out.activation_scores;
-    return attention_forward<Setup>(p);
-  }
-  int vjp(const GraphAttentionCotangents<T>& g, const Inputs& in,
-          const GraphAttentionSaved<T>& saved, const Gradients& grad, Call& call) const {
-    auto p = problem<real<T>>(in, {}, call);
-    p.saved = saved.activation_scores;
-    p.saved_out = saved.out;
-    p.saved_lse = saved.lse;
-    return gradients(p, g.out, grad);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const GraphAttentionOutputs<T>& out,
-          Call& call) const {
-    auto p = problem<Dual<real<T>>>(in, tangents, call);
-    p.out = out.out;
-    return attention_forward<Setup>(p);
-  }
-  int hvp(const GraphAttentionCotangents<T>& g, const Inputs& in, const Inputs& tangents,
-          const Gradients& grad, Call& call) const {
-    return gradients(problem<Dual<real<T>>>(in, tangents, call), g.out, grad);
-  }
-};
+// Gradients are four arrays. Saved softmax_scores are not read: it costs less to compute scores.
+template <template <class, class> class Setup, class T, class S, class Cotangents, class Saved,
+          class Gradients>
+int attention_reverse(GraphAttentionProblem<T, S> problem, const Cotangents& g, const Saved& saved,
+                      const Gradients& grad) {
+  problem.g = g.out;
+  problem.saved_out = saved.out;
+  problem.saved_lse = saved.lse;
+  const auto& [first, second, third, fourth] = grad;
+  const std::array<T*, 4> gradients{first, second, third, fourth};
+  std::copy(gradients.begin(), gradients.end(), problem.grad);
+  return attention_gradients<Setup>(problem);
+}
 
 }  // namespace gnograd

@@ -142,48 +142,23 @@ struct SimpleSetup : AttentionSetup<T, S> {
 };
 
 template <class T>
-struct MhaSimple {
-  const gnograd_cuda_graph* graph;
-  int64_t n_heads, n_channels;
-  int concat_heads, norm_by_dim;
-  double dropout;
-  const int64_t* seed;  // [1], or null without dropout
-
-  using General = GraphAttention<SimpleSetup, T>;
-  using Outputs = GraphAttentionOutputs<T>;
-  using Cotangents = GraphAttentionCotangents<T>;
-  using Saved = GraphAttentionSaved<T>;
-  struct Inputs {
-    const T* q;  // [n_dst, n_heads n_channels]
-    const T* k;  // [n_src, n_heads n_channels]
-    const T* v;  // [n_src, n_heads n_channels]
-    const T* e;  // [n_edges, n_heads n_channels], or null
-    operator typename General::Inputs() const { return {q, k, v, e}; }
-  };
-  struct Gradients {
-    T *q, *k, *v, *e;  // shaped as the inputs, or null
-    operator typename General::Gradients() const { return {q, k, v, e}; }
-  };
-
-  General general() const {
-    return {graph,
-            {n_heads, n_channels, 0, concat_heads != 0, score_linear,
-             norm_by_dim ? 1 / sqrt(double(n_channels)) : 1, dropout, seed}};
+struct MhaSimple : MhaSimpleRecords {
+  template <class S>
+  GraphAttentionProblem<T, S> problem(const Inputs<T, S>& in, Call& call) const {
+    const GraphAttentionSizes sizes{
+        n_heads,           n_channels,   0,
+        concat_heads != 0, score_linear, norm_by_dim ? 1 / sqrt(double(n_channels)) : 1,
+        dropout,           seed};
+    return {*graph, sizes, {in.q, in.k, in.v, in.e}, call.workspace, call.stream};
   }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return general().forward(in, out, call);
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return attention_evaluate<SimpleSetup>(problem(in, call), out);
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
-          Call& call) const {
-    return general().vjp(g, in, saved, grad, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return general().jvp(in, tangents, out, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return general().hvp(g, in, tangents, grad, call);
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Saved<T>& saved,
+              const Gradients<T>& grad, Call& call) const {
+    return attention_reverse<SimpleSetup>(problem(in, call), g, saved, grad);
   }
 };
 

@@ -24,17 +24,43 @@ namespace {
 template <class T>
 struct DenseInputs {
   const T *q, *k, *v, *bias, *temperature;
+
+  template <class Inputs>
+  DenseInputs(const Inputs& in, bool tangents) {
+    const auto& [of_q, of_k, of_v, of_bias, of_temperature] = in;
+    const auto part = [=](const auto& x) { return tangents ? x.d : x.v; };
+    q = part(of_q), k = part(of_k), v = part(of_v);
+    bias = part(of_bias), temperature = part(of_temperature);
+  }
 };
 template <class T>
 struct DenseGradients {
   T *q, *k, *v, *bias, *temperature;
 };
+template <class T, class Gradients>
+DenseGradients<T> dense_gradients(const Gradients& grad) {
+  const auto& [q, k, v, bias, temperature] = grad;
+  return {q, k, v, bias, temperature};
+}
 
 struct DenseSizes {
   int64_t n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, n_temperatures, n_sequences;
   const int64_t *cu_q, *cu_k;  // [n_sequences + 1], or null
   double scale;
 
+  template <class Operator>
+  explicit DenseSizes(const Operator& op)
+      : n_queries(op.n_queries),
+        n_keys(op.n_keys),
+        n_query_heads(op.n_query_heads),
+        n_heads(op.n_heads),
+        d_k(op.d_k),
+        d_v(op.d_v),
+        n_temperatures(op.n_temperatures),
+        n_sequences(op.n_sequences),
+        cu_q(op.cu_q),
+        cu_k(op.cu_k),
+        scale(op.scale) {}
   int64_t n_rows() const { return n_queries * n_query_heads; }
   int64_t key_rows() const { return n_keys * n_heads; }
 };
@@ -177,6 +203,9 @@ __global__ void __launch_bounds__(block_threads)
   if (i < n) x[i] += more[i];
 }
 
+// The first status that is no success.
+int first_of(int a, int b) { return a ? a : b; }
+
 // One face: the arrays that it works on, and its passes, in their order.
 template <class T>
 class DensePass {
@@ -192,9 +221,9 @@ class DensePass {
   Rates<T> rates() const {
     return {heated ? in.temperature : nullptr, t.temperature, s.n_temperatures * s.n_query_heads};
   }
-  NsaInputs<T> inputs(const T* v) const { return {q ? q : in.q, k ? k : in.k, v, nullptr}; }
-  NsaInputs<T> tangents(const T* v) const {
-    return {q ? t_q : t.q, k ? t_k : t.k, v, nullptr};
+  NsaInputs<T, T> inputs(const T* v) const { return {{q ? q : in.q}, {k ? k : in.k}, {v}}; }
+  NsaInputs<T, Dual<T>> inputs(const T* v, const T* t_v) const {
+    return {{q ? q : in.q, q ? t_q : t.q}, {k ? k : in.k, k ? t_k : t.k}, {v, t_v}};
   }
   SparseAttention<T> attend() const {
     const Pattern p = make_pattern(s.n_queries, s.n_keys, s.n_query_heads, s.n_heads,
@@ -241,9 +270,9 @@ class DensePass {
     launch_threads(n, call.stream, dense_clear_hidden<T>, n, int(s.d_v), in.bias, v, cleared);
     return cleared;
   }
-  int value(const T* v, T* out, T* lse) { return attend().forward(inputs(v), out, lse); }
+  int value(const T* v, T* out, T* lse) { return attend().evaluate(inputs(v), out, lse); }
   int value_tangent(const T* v, const T* t_v, T* t_out) {
-    return attend().jvp(inputs(v), tangents(t_v), t_out, nullptr);
+    return attend().evaluate(inputs(v, t_v), t_out, nullptr);
   }
   // Room for gradients to what was made of queries and keys, or the gradients themselves.
   Made room(T* grad_q, T* grad_k) {
@@ -251,10 +280,11 @@ class DensePass {
             biased ? call.workspace.template take<T>(s.key_rows() * d) : grad_k};
   }
   int gradients(const T* g, const T* v, const T* out, const T* lse, const Made& to, T* grad_v) {
-    return attend().vjp(g, nullptr, inputs(v), out, lse, {to.q, to.k, grad_v, nullptr});
+    return attend().reverse(g, nullptr, inputs(v), out, lse, {to.q, to.k, grad_v, nullptr});
   }
   int gradient_tangents(const T* g, const T* v, const T* t_v, const Made& to, T* grad_v) {
-    return attend().hvp(g, nullptr, inputs(v), tangents(t_v), {to.q, to.k, grad_v, nullptr});
+    return attend().reverse(g, nullptr, inputs(v, t_v), nullptr, nullptr,
+                            {to.q, to.k, grad_v, nullptr});
   }
   void add(const Made& more, const Made& to) const {
     if (to.q) add(s.n_rows() * d, more.q, to.q);
@@ -285,20 +315,33 @@ class DensePass {
       sum_rows(PlainMatrix<T>{terms, s.n_query_heads}, s.n_queries, s.n_query_heads, space,
                grad.temperature, call.stream);
   }
-  int64_t features() const { return d; }
+  // Gradients to queries by the value, which those to temperatures need beside tangents.
+  Made by_value(int& status, const T* g, const T* v) {
+    if (!heated) return {};
+    const Made made{room(nullptr, nullptr).q, nullptr};
+    status = first_of(status, gradients(g, v, nullptr, nullptr, made, nullptr));
+    return made;
+  }
+  // No values are there, nor wanted: those of zero.
+  T* no_values() {
+    T* const v = numbers(n_values());
+    if (runs()) set_zero(v, n_values(), call.stream);
+    return v;
+  }
+  Made more() { return {numbers(s.n_rows() * d), numbers(s.key_rows() * d)}; }
+  int64_t n_rows() const { return s.n_rows(); }
+  int64_t n_values() const { return s.key_rows() * s.d_v; }
+  int64_t n_contents() const { return s.n_rows() * s.d_v; }
   T* numbers(int64_t n) { return call.workspace.template take<T>(n); }
-  bool is_heated() const { return heated; }
   bool is_ready() const { return runs(); }
-  cudaStream_t stream() const { return call.stream; }
 };
 
-// The first status that is no success.
-int first_of(int a, int b) { return a ? a : b; }
-
 // face(pass), for what the inputs have; the workspace suffices for any of them.
-template <class T, class Face>
-int run_dense(const DenseSizes& s, const DenseInputs<T>& in, const DenseInputs<T>& t, bool second,
-              Call& call, Face face) {
+template <class T, class S, class Operator, class Inputs, class Face>
+int run_dense(const Operator& op, const Inputs& inputs, Call& call, Face face) {
+  constexpr bool second = ScalarTraits<S>::dual;
+  const DenseSizes s(op);
+  const DenseInputs<T> in(inputs, false), t(inputs, true);
   if (in.temperature && s.n_temperatures != s.n_queries && s.n_temperatures != 1)
     return GNOGRAD_CUDA_VALUE;
   size_t most = 0;
@@ -321,155 +364,85 @@ int run_dense(const DenseSizes& s, const DenseInputs<T>& in, const DenseInputs<T
 }
 
 template <class T>
-struct Attention : DenseSizes {
-  struct Inputs {
-    const T* q;            // [n_queries, n_query_heads, d_k]
-    const T* k;            // [n_keys, n_heads, d_k]
-    const T* v;            // [n_keys, n_heads, d_v]
-    const T* bias;         // [n_keys, n_heads], or null
-    const T* temperature;  // [n_temperatures, n_query_heads], or null
-    operator DenseInputs<T>() const { return {q, k, v, bias, temperature}; }
-  };
-  struct Outputs {
-    T* out;            // [n_queries, n_query_heads, d_v]
-    T* lse = nullptr;  // [n_queries, n_query_heads], or null
-  };
-  struct Cotangents {
-    const T* out;
-  };
-  struct Saved {
-    const T *out, *lse;
-  };
-  struct Gradients {
-    T *q, *k, *v, *bias, *temperature;  // shaped as the inputs, or null
-    operator DenseGradients<T>() const { return {q, k, v, bias, temperature}; }
-  };
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return run_dense<T>(*this, in, {}, false, call, [&](DensePass<T>& pass) {
-      return pass.value(pass.seen(in.v), out.out, out.lse);
+struct Attention : AttentionRecords {
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return run_dense<T, S>(*this, in, call, [&](DensePass<T>& pass) {
+      const T* const v = pass.seen(in.v.v);
+      if constexpr (ScalarTraits<S>::dual) return pass.value_tangent(v, pass.seen(in.v.d), out.out);
+      else return pass.value(v, out.out, out.lse);
     });
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
-          Call& call) const {
-    return run_dense<T>(*this, in, {}, false, call, [&](DensePass<T>& pass) {
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Saved<T>& saved,
+              const Gradients<T>& grad, Call& call) const {
+    return run_dense<T, S>(*this, in, call, [&](DensePass<T>& pass) {
       const auto to = pass.room(grad.q, grad.k);
-      const T* const v = pass.seen(in.v);
-      const int status = pass.gradients(g.out, v, saved.out, saved.lse, to, grad.v);
-      pass.finish(to, nullptr, grad);
-      return status;
-    });
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return run_dense<T>(*this, in, tangents, true, call, [&](DensePass<T>& pass) {
-      const T* const v = pass.seen(in.v);
-      return pass.value_tangent(v, pass.seen(tangents.v), out.out);
-    });
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return run_dense<T>(*this, in, tangents, true, call, [&](DensePass<T>& pass) {
-      const auto to = pass.room(grad.q, grad.k);
-      const T* const v = pass.seen(in.v);
-      int status = pass.gradient_tangents(g.out, v, pass.seen(tangents.v), to, grad.v);
-      typename DensePass<T>::Made first{};
-      if (pass.is_heated()) {
-        first = pass.room(nullptr, nullptr);
-        first.k = nullptr;
-        status = first_of(status, pass.gradients(g.out, v, nullptr, nullptr, first, nullptr));
+      const T* const v = pass.seen(in.v.v);
+      int status;
+      if constexpr (ScalarTraits<S>::dual) {
+        status = pass.gradient_tangents(g.out, v, pass.seen(in.v.d), to, grad.v);
+        const auto first = pass.by_value(status, g.out, v);
+        pass.finish(first, &to, dense_gradients<T>(grad));
+      } else {
+        status = pass.gradients(g.out, v, saved.out, saved.lse, to, grad.v);
+        pass.finish(to, nullptr, dense_gradients<T>(grad));
       }
-      pass.finish(first, &to, grad);
       return status;
     });
   }
 };
 
 template <class T>
-struct AttentionPool : DenseSizes {
-  struct Inputs {
-    const T* q;            // [n_queries, n_query_heads, d_k]
-    const T* k;            // [n_keys, n_heads, d_k]
-    const T* c;            // [n_queries, n_query_heads, d_v]
-    const T* bias;         // [n_keys, n_heads], or null
-    const T* temperature;  // [n_temperatures, n_query_heads], or null
-    operator DenseInputs<T>() const { return {q, k, c, bias, temperature}; }
-  };
-  struct Outputs {
-    T* pooled;  // [n_keys, n_heads, d_v]
-  };
-  struct Cotangents {
-    const T* pooled;
-  };
-  struct Gradients {
-    T *q, *k, *c, *bias, *temperature;  // shaped as the inputs, or null
-    operator DenseGradients<T>() const { return {q, k, c, bias, temperature}; }
-  };
-
-  int64_t n_values() const { return key_rows() * d_v; }
-  int64_t n_contents() const { return n_rows() * d_v; }
-
-  // No values are there, nor wanted: those of zero.
-  T* no_values(DensePass<T>& pass) const {
-    T* const v = pass.numbers(n_values());
-    if (pass.is_ready()) set_zero(v, n_values(), pass.stream());
-    return v;
-  }
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return run_dense<T>(*this, in, {}, false, call, [&](DensePass<T>& pass) {
-      T* const v = no_values(pass);
-      T* const lse = pass.numbers(n_rows());
-      const int status = pass.value(v, nullptr, lse);
-      // of the statistics, the gradient to v needs lse alone
-      return first_of(status, pass.gradients(in.c, v, in.c, lse, {}, out.pooled));
+struct AttentionPool : AttentionPoolRecords {
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return run_dense<T, S>(*this, in, call, [&](DensePass<T>& pass) {
+      T* const v = pass.no_values();
+      if constexpr (ScalarTraits<S>::dual) {
+        T* const more = pass.numbers(pass.n_values());
+        int status = pass.gradient_tangents(in.c.v, v, nullptr, {}, out.pooled);
+        if (in.c.d || !pass.is_ready()) {
+          status = first_of(status, pass.gradients(in.c.d, v, nullptr, nullptr, {}, more));
+          pass.add(pass.n_values(), more, out.pooled);
+        }
+        return status;
+      } else {
+        T* const lse = pass.numbers(pass.n_rows());
+        const int status = pass.value(v, nullptr, lse);
+        // of the statistics, the gradient to v needs lse alone
+        return first_of(status, pass.gradients(in.c.v, v, in.c.v, lse, {}, out.pooled));
+      }
     });
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return run_dense<T>(*this, in, {}, false, call, [&](DensePass<T>& pass) {
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& grad,
+              Call& call) const {
+    return run_dense<T, S>(*this, in, call, [&](DensePass<T>& pass) {
       const auto to = pass.room(grad.q, grad.k);
-      T* const own = pass.numbers(n_contents());
-      T* const lse = pass.numbers(n_rows());
-      T* const out = grad.c ? grad.c : own;
-      const T* const u = pass.seen(g.pooled);
-      int status = pass.value(u, out, lse);
-      status = first_of(status, pass.gradients(in.c, u, out, lse, to, nullptr));
-      pass.finish(to, nullptr, grad);
-      return status;
-    });
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return run_dense<T>(*this, in, tangents, true, call, [&](DensePass<T>& pass) {
-      T* const v = no_values(pass);
-      T* const more = pass.numbers(n_values());
-      int status = pass.gradient_tangents(in.c, v, nullptr, {}, out.pooled);
-      if (tangents.c || !pass.is_ready()) {
-        status = first_of(status, pass.gradients(tangents.c, v, nullptr, nullptr, {}, more));
-        pass.add(n_values(), more, out.pooled);
+      if constexpr (ScalarTraits<S>::dual) {
+        const bool counts = !pass.is_ready();
+        const T* const u = pass.seen(g.pooled);
+        int status = pass.gradient_tangents(in.c.v, u, nullptr, to, nullptr);
+        if (in.c.d || counts) {
+          const auto more = pass.more();
+          status = first_of(status, pass.gradients(in.c.d, u, nullptr, nullptr, more, nullptr));
+          pass.add(more, to);
+        }
+        const auto first = pass.by_value(status, in.c.v, u);
+        pass.finish(first, &to, dense_gradients<T>(grad));
+        if (grad.c || counts) status = first_of(status, pass.value_tangent(u, nullptr, grad.c));
+        return status;
+      } else {
+        T* const own = pass.numbers(pass.n_contents());
+        T* const lse = pass.numbers(pass.n_rows());
+        T* const out = grad.c ? grad.c : own;
+        const T* const u = pass.seen(g.pooled);
+        int status = pass.value(u, out, lse);
+        status = first_of(status, pass.gradients(in.c.v, u, out, lse, to, nullptr));
+        pass.finish(to, nullptr, dense_gradients<T>(grad));
+        return status;
       }
-      return status;
-    });
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return run_dense<T>(*this, in, tangents, true, call, [&](DensePass<T>& pass) {
-      const bool counts = !pass.is_ready();
-      const T* const u = pass.seen(g.pooled);
-      const auto to = pass.room(grad.q, grad.k);
-      int status = pass.gradient_tangents(in.c, u, nullptr, to, nullptr);
-      if (tangents.c || counts) {
-        typename DensePass<T>::Made more{pass.numbers(n_rows() * pass.features()),
-                                         pass.numbers(key_rows() * pass.features())};
-        status = first_of(status, pass.gradients(tangents.c, u, nullptr, nullptr, more, nullptr));
-        pass.add(more, to);
-      }
-      typename DensePass<T>::Made first{};
-      if (pass.is_heated()) {
-        first = pass.room(nullptr, nullptr);
-        first.k = nullptr;
-        status = first_of(status, pass.gradients(in.c, u, nullptr, nullptr, first, nullptr));
-      }
-      pass.finish(first, &to, grad);
-      if (grad.c || counts) status = first_of(status, pass.value_tangent(u, nullptr, grad.c));
-      return status;
     });
   }
 };

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: MIT
 // Calls of operators from the C interface. Every operator is one class template over the type T of
-// its arrays, an aggregate of what stands first in its C functions, in their order:
+// its arrays, with two procedures on the records that tools/interface/cuda.py writes from its
+// declaration (records.cuh):
 //
 //     template <class T>
-//     struct Operator {
-//       const gnograd_cuda_graph* graph;  // if it has one; then sizes and static arguments
-//
-//       struct Inputs, Outputs, Cotangents, Saved, Gradients;  // pointers in the declared order
-//
-//       int forward(Inputs, Outputs, Call&) const;
-//       int vjp(Cotangents, Inputs, Saved, Gradients, Call&) const;
-//       int jvp(Inputs, Inputs tangents, Outputs tangents, Call&) const;
-//       int hvp(Cotangents, Inputs, Inputs tangents, Gradients, Call&) const;
+//     struct Operator : OperatorRecords {  // graph if it has one, sizes, static arguments
+//       template <class S>
+//       int evaluate(const Inputs<T, S>&, const Outputs<T>&, Call&) const;
+//       template <class S>
+//       int reverse(const Cotangents<T>&, const Inputs<T, S>&, const Saved<T>&,
+//                   const Gradients<T>&, Call&) const;
 //     };
 //
-// Outputs are followed by what forward saves, null where jvp does not name it; Saved is what vjp
-// gets of both, and is left out where that is nothing. tools/interface/cuda.py writes the C
-// functions (<source>_entries.cuh) from the operators' declarations and these names.
+// S is real<T> for forward and vjp, Dual<real<T>> for jvp and hvp. A null pointer is an absent
+// input, a zero tangent or cotangent, a gradient that is not wanted, or an array that is not saved.
+// Outputs are followed by what forward saves, null for jvp; Saved is what vjp gets of both, and is
+// left out where that is nothing. <source>_entries.cuh has the C functions of the operators whose
+// class templates a source has.
 //
 // A face takes all its pieces of the workspace before anything else, and returns
 // GNOGRAD_CUDA_WORKSPACE where they do not suffice. Without a workspace it thereby only counts, and
 // touches none of its arrays, which are null then.
 #pragma once
 #include "gnograd_cuda.h"
+#include "numbers.cuh"
+#include "records.cuh"
 #include "workspace.cuh"
 
 namespace gnograd {

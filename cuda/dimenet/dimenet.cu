@@ -21,27 +21,7 @@ inline int count_pieces(const gnograd_cuda_graph& graph, const TripletSizes& s) 
 }
 
 template <class T>
-struct AggEdgeToEdge {
-  const gnograd_cuda_graph* graph;
-  int64_t n_spherical, n_radial, n_mid, n_emb;
-  int exclude;
-
-  struct Inputs {
-    const T* vector;     // [n_edges, 3]
-    const T* rbf;        // [n_edges, n_spherical n_radial]
-    const T* embedding;  // [n_edges, n_emb]
-    const T* weights;    // [n_spherical n_radial + n_emb, n_mid]
-  };
-  struct Outputs {
-    T* out;  // [n_edges, n_emb]
-  };
-  struct Cotangents {
-    const T* out;
-  };
-  struct Gradients {
-    T *vector, *rbf, *embedding, *weights;  // shaped as the inputs, or null
-  };
-
+struct AggEdgeToEdge : AggEdgeToEdgeRecords {
   bool valid() const {
     const auto within = [](int64_t n, int most) { return n >= 1 && n <= most; };
     return within(n_spherical, max_spherical) && within(n_radial, max_radial) &&
@@ -52,35 +32,29 @@ struct AggEdgeToEdge {
     return {int(n_spherical), int(n_radial), int(n_mid), int(n_emb), exclude};
   }
   template <class S>
-  TripletProblem<T, S> problem(const Inputs& in, const Inputs& tangents, int slots) const {
-    return {by_dst(*graph),
-            by_src(*graph),
-            sizes(),
-            slots,
-            real<T>(sqrt(storage_epsilon<T>)),
-            {in.vector, tangents.vector},
-            {in.rbf, tangents.rbf},
-            {in.embedding, tangents.embedding},
-            {in.weights, tangents.weights}};
+  TripletProblem<T, S> problem(const Inputs<T, S>& in, int slots) const {
+    return {
+        by_dst(*graph), by_src(*graph), sizes(),      slots,     real<T>(sqrt(storage_epsilon<T>)),
+        in.vector,      in.rbf,         in.embedding, in.weights};
   }
 
   template <class S>
-  int value(const Inputs& in, const Inputs& tangents, T* out, Call& call) const {
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     const int slots = slots_that_fit<TripletForwardTile<T, S>>(sizes());
     const int64_t units = first_unit(graph->n_edges, graph->n_src, outgoing_slots);
-    clear_room(*graph, out, n_emb, call.stream);
+    clear_room(*graph, out.out, n_emb, call.stream);
     if (graph->n_edges)
       launch(agg_edge_to_edge_forward<T, S>, grid_of(units, ceil_div(n_emb, tile_features<S>)),
              dim3(block_threads), TripletForwardTile<T, S>::bytes(sizes(), slots), call.stream,
-             problem<S>(in, tangents, slots), out);
+             problem(in, slots), out.out);
     return cudaGetLastError();
   }
 
   template <class S>
-  int gradients(const T* g, const Inputs& in, const Inputs& tangents, const Gradients& wanted,
-                Call& call) const {
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& wanted,
+              Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     Workspace& workspace = call.workspace;
     const TripletSizes s = sizes();
@@ -95,19 +69,19 @@ struct AggEdgeToEdge {
     const FoldSpace<S> folds(pieces, s.n_weights(), workspace);
     if (!workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
-    const auto p = problem<S>(in, tangents, slots);
+    const auto p = problem(in, slots);
     clear_room(*graph, grad.vector, 3, call.stream);
     clear_room(*graph, grad.rbf, s.n_first(), call.stream);
     clear_room(*graph, grad.x, n_emb, call.stream);
     if (graph->n_edges) {
       if (grad.vector) set_zero(grad.turn_out, n_turns, call.stream);
       launch(agg_edge_to_edge_gradients<T, S>, grid_of(pieces), dim3(block_threads),
-             TripletGradientTile<T, S>::bytes(s, slots), call.stream, p, g, grad);
+             TripletGradientTile<T, S>::bytes(s, slots), call.stream, p, g.out, grad);
       if (grad.vector && graph->n_edges > incoming_of_unit)
         launch(agg_edge_to_edge_turns<T, S>,
                grid_of(first_unit(graph->n_edges, graph->n_src, outgoing_slots)),
-               dim3(block_threads), TripletGradientTile<T, S>::bytes(s, slots), call.stream, p, g,
-               grad.turn_out);
+               dim3(block_threads), TripletGradientTile<T, S>::bytes(s, slots), call.stream, p,
+               g.out, grad.turn_out);
       if (grad.vector)
         launch_threads(graph->n_edges, call.stream, agg_edge_to_edge_vector_gradient<T, S>, p,
                        grad);
@@ -116,20 +90,6 @@ struct AggEdgeToEdge {
       sum_rows(PlainMatrix<S>{grad.parts, s.n_weights()}, graph->n_edges ? pieces : 0,
                s.n_weights(), folds, grad.weights, call.stream);
     return cudaGetLastError();
-  }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return value<real<T>>(in, {}, out.out, call);
-  }
-  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return gradients<real<T>>(g.out, in, {}, grad, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return value<Dual<real<T>>>(in, tangents, out.out, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return gradients<Dual<real<T>>>(g.out, in, tangents, grad, call);
   }
 };
 

@@ -313,11 +313,6 @@ __device__ void for_entries(int edges, int n, int first, int pitch, F f) {
   }
 }
 
-template <class T>
-struct BasisCotangents {
-  const T *rbf, *sbf;  // each or null: zero
-};
-
 // ---- kernels ----
 
 // The basis, or its tangent. Block: 32 edges, one a lane; warp: a fourth of the functions. Shared
@@ -365,7 +360,8 @@ __global__ void __launch_bounds__(block_threads)
 // cotangents and a number an edge; bound by float64 arithmetic, some 80 operations a function.
 template <class T, bool Tangent>
 __global__ void __launch_bounds__(block_threads)
-    radial_basis_gradients(const Basis<T> b, BasisCotangents<T> cotangents, T* __restrict__ grad_x,
+    radial_basis_gradients(const Basis<T> b, RadialBasisRecords::Cotangents<T> cotangents,
+                           T* __restrict__ grad_x,
                            double* __restrict__ to_w /* [blocks, n_radial] */) {
   constexpr int order = 1 + Tangent;
   SharedMemory shared;
@@ -429,51 +425,39 @@ __global__ void __launch_bounds__(block_threads)
 // ---- the operator ----
 
 template <class T>
-struct RadialBasis {
-  int64_t n_edges, n_spherical, n_radial, exponent;
-
-  struct Inputs {
-    const T* x;  // [n_edges]
-    const T* w;  // [n_radial]
-  };
-  struct Outputs {
-    T* rbf;  // [n_edges, n_radial]
-    T* sbf;  // [n_edges, n_spherical n_radial]
-  };
-  using Cotangents = BasisCotangents<T>;
-  struct Gradients {
-    T *x, *w;  // shaped as the inputs, or null
-  };
-
+struct RadialBasis : RadialBasisRecords {
   bool valid() const {
     const auto within = [](int64_t n, int most) { return n >= 1 && n <= most; };
     return n_edges >= 0 && within(n_spherical, max_spherical) && within(n_radial, max_radial) &&
            within(exponent, max_exponent);
   }
   int64_t blocks() const { return ceil_div(n_edges, block_edges); }
-  Basis<T> basis(const Inputs& in, const Inputs& tangents) const {
+  template <class S>
+  Basis<T> basis(const Inputs<T, S>& in) const {
     return {bessel_table(), n_edges, int(n_spherical), int(n_radial), int(exponent),
-            in.x,           in.w,    tangents.x,       tangents.w};
+            in.x.v,         in.w.v,  in.x.d,           in.w.d};
   }
 
-  template <bool Tangent>
-  int values(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    constexpr bool Tangent = ScalarTraits<S>::dual;
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    const Basis<T> b = basis(in, tangents);
+    const Basis<T> b = basis(in);
     if (n_edges)
       launch(radial_basis_values<T, Tangent>, grid_of(blocks()), dim3(block_threads),
              shared_bytes<T>(block_edges * b.pitch()), call.stream, b, out.rbf, out.sbf);
     return cudaGetLastError();
   }
-  template <bool Tangent>
-  int gradients(const Cotangents& g, const Inputs& in, const Inputs& tangents,
-                const Gradients& grad, Call& call) const {
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& grad,
+              Call& call) const {
+    constexpr bool Tangent = ScalarTraits<S>::dual;
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     auto* to_w = call.workspace.take<double>(blocks() * n_radial);
     const FoldSpace<double> folds(blocks(), n_radial, call.workspace);
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    const Basis<T> b = basis(in, tangents);
+    const Basis<T> b = basis(in);
     if (n_edges && (grad.x || grad.w))
       launch(radial_basis_gradients<T, Tangent>, grid_of(blocks()), dim3(block_threads),
              shared_bytes<T>(block_edges * b.pitch()) + shared_bytes<double>(block_threads),
@@ -481,20 +465,6 @@ struct RadialBasis {
     if (grad.w)
       sum_rows(PlainMatrix<double>{to_w, n_radial}, blocks(), n_radial, folds, grad.w, call.stream);
     return cudaGetLastError();
-  }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return values<false>(in, {}, out, call);
-  }
-  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return gradients<false>(g, in, {}, grad, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return values<true>(in, tangents, out, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return gradients<true>(g, in, tangents, grad, call);
   }
 };
 

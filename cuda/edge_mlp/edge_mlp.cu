@@ -15,48 +15,26 @@ namespace {
 enum Results { both_results, edges_only, nodes_only };
 
 template <class T>
-struct EdgeMlp {
-  const gnograd_cuda_graph* graph;
-  int64_t f_e, f_s, f_d, n_in, n_layers;
-  const int64_t* widths;  // [n_layers] on the host
-  int activation, layer_norm, residual, reduction, results;
-
-  struct Inputs {
-    const T* e;            // [n_edges, f_e]
-    const T* x_src;        // [n_src, f_s]
-    const T* x_dst;        // [n_dst, f_d]
-    const T* weights;      // [W_e | W_s | W_d | b_0 | W_1 | b_1 | ... | gamma | beta]
-    const T* edge_weight;  // [n_edges], or null: 1
-  };
-  struct Outputs {
-    T *edges, *nodes;  // [n_edges, widths[-1]], [n_dst, widths[-1]], or null
-  };
-  struct Cotangents {
-    const T *edges, *nodes;  // shaped as the outputs, or null: 0
-  };
-  struct Gradients {
-    T *e, *x_src, *x_dst, *weights, *edge_weight;  // shaped as the inputs, or null
-  };
-
+struct EdgeMlp : EdgeMlpRecords {
   template <class S>
-  EdgeLayers<T, S> network(const Inputs& in, const Inputs& tangents) const {
+  EdgeLayers<T, S> network(const Inputs<T, S>& in) const {
     return {*graph,
             n_layers,
             widths,
             activation,
-            {{in.x_src, tangents.x_src}, f_s, f_e},
-            {{in.x_dst, tangents.x_dst}, f_d, f_e + f_s},
-            {{in.e, tangents.e}, f_e, 0},
-            {in.weights, tangents.weights}};
+            {in.x_src, f_s, f_e},
+            {in.x_dst, f_d, f_e + f_s},
+            {in.e, f_e, 0},
+            in.weights};
   }
   template <class S>
   bool valid(const EdgeLayers<T, S>& layers) const {
     return layers.valid() && n_in == layers.inputs(1) && (!residual || f_e == width()) &&
-           (reduction == reduce_sum || reduction == reduce_mean) && results >= both_results &&
-           results <= nodes_only;
+           (reduction == reduce_sum || reduction == reduce_mean) && outputs >= both_results &&
+           outputs <= nodes_only;
   }
   int64_t width() const { return widths[n_layers - 1]; }
-  bool mean() const { return reduction == reduce_mean && results != edges_only; }
+  bool mean() const { return reduction == reduce_mean && outputs != edges_only; }
 
   // Memory for messages that all chunks share.
   template <class S>
@@ -71,15 +49,15 @@ struct EdgeMlp {
     }
   };
   template <class S>
-  void start(const Room<S>& room, const Inputs& in, const Inputs& tangents, Call& call) const {
+  void start(const Room<S>& room, const Inputs<T, S>& in, Call& call) const {
     if (mean())
       launch_threads(graph->n_dst * warp_lanes, call.stream, message_scales<T, S>, by_dst(*graph),
-                     Input<T, S>{in.edge_weight, tangents.edge_weight}, room.scale);
+                     in.edge_weight, room.scale);
   }
   template <class S>
   EdgeMessages<T, S> messages(const EdgeLayers<T, S>& layers, const EdgeChunk& chunk,
-                              const Planes<S>& m, const Room<S>& room, const Inputs& in,
-                              const Inputs& tangents, const Cotangents& g, Call& call) const {
+                              const Planes<S>& m, const Room<S>& room, const Inputs<T, S>& in,
+                              const Cotangents<T>& g, Call& call) const {
     if (layer_norm)
       launch_threads(chunk.n * warp_lanes, call.stream, message_moments<T, S>, chunk.n, width(), m,
                      room.moments);
@@ -91,15 +69,15 @@ struct EdgeMlp {
             behind,
             behind + width(),
             residual ? layers.edge.x : Input<T, S>{},
-            {in.edge_weight, tangents.edge_weight},
+            in.edge_weight,
             room.scale,
             g.edges,
             g.nodes};
   }
 
   template <class S>
-  int value(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    const auto layers = network<S>(in, tangents);
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    const auto layers = network(in);
     if (!valid(layers)) return GNOGRAD_CUDA_VALUE;
     const EdgeChunks<T, S> chunks(layers, 0, false, call.workspace, call.stream);
     const Room<S> room(*this, chunks.most(), call.workspace);
@@ -107,9 +85,9 @@ struct EdgeMlp {
 
     clear_room(*graph, out.edges, width(), call.stream);
     if (out.nodes) set_zero(out.nodes, graph->n_dst * width(), call.stream);
-    start(room, in, tangents, call);
+    start(room, in, call);
     chunks.each([&](const EdgeChunk& chunk) {
-      const auto made = messages(layers, chunk, chunks.output(), room, in, tangents, {}, call);
+      const auto made = messages(layers, chunk, chunks.output(), room, in, {}, call);
       if (out.edges)
         launch_columns(chunk.n, width(), call.stream, edges_scatter<EdgeMessages<T, S>, T>, chunk,
                        width(), made, out.edges);
@@ -119,9 +97,9 @@ struct EdgeMlp {
   }
 
   template <class S>
-  int gradients(const Cotangents& g, const Inputs& in, const Inputs& tangents,
-                const Gradients& grad, Call& call) const {
-    const auto layers = network<S>(in, tangents);
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& grad,
+              Call& call) const {
+    const auto layers = network(in);
     if (!valid(layers)) return GNOGRAD_CUDA_VALUE;
     EdgeChunks<T, S> chunks(layers, 0, true, call.workspace, call.stream);
     const Room<S> room(*this, chunks.most(), call.workspace);
@@ -135,10 +113,10 @@ struct EdgeMlp {
     T* behind = layer_norm && grad.weights ? grad.weights + layers.start(n_layers + 1) : nullptr;
     if (grad.edge_weight) set_zero(grad.edge_weight, graph->n_edges, stream);
     clear_room(*graph, grad.e, f_e, stream);
-    start(room, in, tangents, call);
+    start(room, in, call);
     chunks.start_reverse();
     chunks.each([&](const EdgeChunk& chunk) {
-      const auto made = messages(layers, chunk, chunks.output(), room, in, tangents, g, call);
+      const auto made = messages(layers, chunk, chunks.output(), room, in, g, call);
       if (grad.edge_weight && g.nodes)
         launch_threads(chunk.n * warp_lanes, stream, message_weights<T, S>, made, along,
                        grad.edge_weight);
@@ -158,23 +136,8 @@ struct EdgeMlp {
     if (behind) to_behind.finish(behind, stream);
     if (grad.edge_weight && g.nodes && mean())
       launch_threads(graph->n_dst * warp_lanes, stream, message_mean_weights<T, S>, by_dst(*graph),
-                     Input<T, S>{in.edge_weight, tangents.edge_weight}, room.scale, along,
-                     grad.edge_weight);
+                     in.edge_weight, room.scale, along, grad.edge_weight);
     return cudaGetLastError();
-  }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return value<T>(in, {}, out, call);
-  }
-  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return gradients<T>(g, in, {}, grad, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return value<Dual<T>>(in, tangents, out, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return gradients<Dual<T>>(g, in, tangents, grad, call);
   }
 };
 

@@ -66,26 +66,7 @@ struct EdgeRowSum {
 };
 
 template <class T>
-struct UpdateEdges {
-  const gnograd_cuda_graph* graph;
-  int64_t n_edge_features, n_src_features, n_dst_features;
-  int mode;
-
-  struct Inputs {
-    const T* e;      // [n_edges, n_edge_features], or null
-    const T* x_src;  // [n_src, n_src_features], or null
-    const T* x_dst;  // [n_dst, n_dst_features], or null
-  };
-  struct Outputs {
-    T* out;  // [n_edges, row()]
-  };
-  struct Cotangents {
-    const T* out;
-  };
-  struct Gradients {
-    T *e, *x_src, *x_dst;
-  };
-
+struct UpdateEdges : UpdateEdgesRecords {
   bool valid() const {
     return (mode == update_concat || mode == update_sum) && n_edge_features >= 0 &&
            n_src_features >= 0 && n_dst_features >= 0;
@@ -110,25 +91,39 @@ struct UpdateEdges {
              cut, nullptr, stream);
   }
 
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    const auto part = [](const Input<T, S>& x) { return ScalarTraits<S>::dual ? x.d : x.v; };
+    const T *e = part(in.e), *x_src = part(in.x_src), *x_dst = part(in.x_dst);
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     const Cut cut = take_cut(by_dst(*graph), call.workspace);
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     cut_rows(by_dst(*graph), cut, call.stream);
     clear_room(*graph, out.out, row(), call.stream);
     if (adds()) {
-      write(cut, out.out, row(), in.e, in.x_src, in.x_dst, call.stream);
+      write(cut, out.out, row(), e, x_src, x_dst, call.stream);
     } else {
-      write(cut, out.out, n_edge_features, in.e, nullptr, nullptr, call.stream);
-      write(cut, out.out + source_column(), n_src_features, nullptr, in.x_src, nullptr,
-            call.stream);
-      write(cut, out.out + destination_column(), n_dst_features, nullptr, nullptr, in.x_dst,
+      write(cut, out.out, n_edge_features, e, nullptr, nullptr, call.stream);
+      write(cut, out.out + source_column(), n_src_features, nullptr, x_src, nullptr, call.stream);
+      write(cut, out.out + destination_column(), n_dst_features, nullptr, nullptr, x_dst,
             call.stream);
     }
     return cudaGetLastError();
   }
 
-  int vjp(const Cotangents& g, const Inputs&, const Gradients& grad, Call& call) const {
+  // Linear: no second derivative
+  int clear_gradients(const Gradients<T>& grad, Call& call) const {
+    if (!valid()) return GNOGRAD_CUDA_VALUE;
+    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
+    const auto zero = [&](T* x, int64_t n) {
+      if (x) set_zero(x, n, call.stream);
+    };
+    zero(grad.e, graph->n_edges * n_edge_features);
+    zero(grad.x_src, graph->n_src * n_src_features);
+    zero(grad.x_dst, graph->n_dst * n_dst_features);
+    return cudaGetLastError();
+  }
+  int gradients(const Cotangents<T>& g, const Gradients<T>& grad, Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     const Csc rows = by_dst(*graph), sources = by_src(*graph);
     const Cut cut = take_cut(rows, call.workspace), source_cut = take_cut(sources, call.workspace);
@@ -160,22 +155,10 @@ struct UpdateEdges {
       for_rows(EdgeRowSum<T>{rows, of_dst, {to_dst, row()}, grad.x_dst}, cut, split, call.stream);
     return cudaGetLastError();
   }
-
-  int jvp(const Inputs&, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return forward(tangents, out, call);
-  }
-
-  int hvp(const Cotangents&, const Inputs&, const Inputs&, const Gradients& grad,
-          Call& call) const {
-    if (!valid()) return GNOGRAD_CUDA_VALUE;
-    if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    const auto zero = [&](T* x, int64_t n) {
-      if (x) set_zero(x, n, call.stream);
-    };
-    zero(grad.e, graph->n_edges * n_edge_features);
-    zero(grad.x_src, graph->n_src * n_src_features);
-    zero(grad.x_dst, graph->n_dst * n_dst_features);
-    return cudaGetLastError();
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>&, const Gradients<T>& grad,
+              Call& call) const {
+    return ScalarTraits<S>::dual ? clear_gradients(grad, call) : gradients(g, grad, call);
   }
 };
 

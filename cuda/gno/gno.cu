@@ -67,121 +67,60 @@ int gno_gradients(GnoProblem<T, S> problem, const T* cotangent, GnoGradients<T> 
 }
 
 template <class T>
-struct Gno {
-  const gnograd_cuda_graph* graph;
-  int64_t n_batch, d, n_hidden, f_in, f_out;
-  int activation, reduction, kernel;
-
-  struct Inputs {
-    const T* h;                  // [n_batch, n_src, f_in], or null: ones, diagonal only
-    const real<T>* coords;       // [n_edges, d]
-    const T* u;                  // [d, n_hidden]
-    const T* b_u;                // [n_hidden]
-    const T* v;                  // [n_hidden, f_in, f_out]; diagonal: [n_hidden, f_out]
-    const T* b_v;                // [f_in, f_out]; diagonal: [f_out]
-    const real<T>* edge_weight;  // [n_edges], or null: 1
-  };
-  struct Outputs {
-    T* out;  // [n_batch, n_dst, f_out]
-  };
-  struct Cotangents {
-    const T* out;
-  };
-  struct Gradients {
-    T* h;  // shaped as the inputs, or null
-    real<T>* coords;
-    T *u, *b_u, *v, *b_v;
-    real<T>* edge_weight;
-    operator GnoGradients<T>() const { return {h, coords, u, b_u, v, b_v, edge_weight, nullptr}; }
-  };
-
+struct Gno : GnoRecords {
   template <class S>
-  GnoProblem<T, S> problem(const Inputs& in, const Inputs& tangents) const {
+  GnoProblem<T, S> problem(const Inputs<T, S>& in) const {
     return {*graph,
             n_batch,
             f_in,
             f_out,
             reduction,
             kernel,
-            {{in.coords, tangents.coords},
-             {in.u, tangents.u},
-             {in.b_u, tangents.b_u},
-             {},
-             false,
-             int(d),
-             int(n_hidden),
-             activation},
-            {in.h, tangents.h},
-            {in.v, tangents.v},
-            {in.b_v, tangents.b_v},
-            {in.edge_weight, tangents.edge_weight}};
+            {in.coords, in.u, in.b_u, {}, false, int(d), int(n_hidden), activation},
+            in.h,
+            in.v,
+            in.b_v,
+            in.edge_weight};
   }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return gno_forward(problem<real<T>>(in, {}), out.out, call);
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return gno_forward(problem(in), out.out, call);
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return gno_gradients<T>(problem<real<T>>(in, {}), g.out, grad, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return gno_forward(problem<Dual<real<T>>>(in, tangents), out.out, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return gno_gradients<T>(problem<Dual<real<T>>>(in, tangents), g.out, grad, call);
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& grad,
+              Call& call) const {
+    return gno_gradients<T>(
+        problem(in), g.out,
+        {grad.h, grad.coords, grad.u, grad.b_u, grad.v, grad.b_v, grad.edge_weight, nullptr}, call);
   }
 };
 
 template <class T>
-struct GnoContract {
-  const gnograd_cuda_graph* graph;
-  int64_t n_batch, n_hidden, f_in, f_out;
-  int reduction, kernel;
-
-  struct Inputs {
-    const T* h;                  // [n_batch, n_src, f_in], or null: ones, diagonal only
-    const T* hid;                // [n_edges, n_hidden]
-    const T* v;                  // [n_hidden, f_in, f_out]; diagonal: [n_hidden, f_out]
-    const T* b_v;                // [f_in, f_out]; diagonal: [f_out]
-    const real<T>* edge_weight;  // [n_edges], or null: 1
-  };
-  using Outputs = typename Gno<T>::Outputs;
-  using Cotangents = typename Gno<T>::Cotangents;
-  struct Gradients {
-    T *h, *hid, *v, *b_v;  // shaped as the inputs, or null
-    real<T>* edge_weight;
-    operator GnoGradients<T>() const {
-      return {h, nullptr, nullptr, nullptr, v, b_v, edge_weight, hid};
-    }
-  };
-
+struct GnoContract : GnoContractRecords {
   template <class S>
-  GnoProblem<T, S> problem(const Inputs& in, const Inputs& tangents) const {
+  GnoProblem<T, S> problem(const Inputs<T, S>& in) const {
     return {*graph,
             n_batch,
             f_in,
             f_out,
             reduction,
             kernel,
-            {{}, {}, {}, {in.hid, tangents.hid}, true, 0, int(n_hidden), act_identity},
-            {in.h, tangents.h},
-            {in.v, tangents.v},
-            {in.b_v, tangents.b_v},
-            {in.edge_weight, tangents.edge_weight}};
+            {{}, {}, {}, in.hid, true, 0, int(n_hidden), act_identity},
+            in.h,
+            in.v,
+            in.b_v,
+            in.edge_weight};
   }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return gno_forward(problem<real<T>>(in, {}), out.out, call);
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return gno_forward(problem(in), out.out, call);
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return gno_gradients<T>(problem<real<T>>(in, {}), g.out, grad, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return gno_forward(problem<Dual<real<T>>>(in, tangents), out.out, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return gno_gradients<T>(problem<Dual<real<T>>>(in, tangents), g.out, grad, call);
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& grad,
+              Call& call) const {
+    return gno_gradients<T>(
+        problem(in), g.out,
+        {grad.h, nullptr, nullptr, nullptr, grad.v, grad.b_v, grad.edge_weight, grad.hid}, call);
   }
 };
 

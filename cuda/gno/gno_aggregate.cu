@@ -156,25 +156,7 @@ struct GnoMatrixGradient : MatrixLanes {
 };
 
 template <class T>
-struct GnoAggregate {
-  const gnograd_cuda_graph* graph;
-  int64_t f_in, f_out;
-  int reduction;
-
-  struct Inputs {
-    const T* h;      // [n_src, f_in]
-    const T* kappa;  // [n_edges, f_in, f_out]
-  };
-  struct Outputs {
-    T* out;  // [n_dst, f_out]
-  };
-  struct Cotangents {
-    const T* out;
-  };
-  struct Gradients {
-    T *h, *kappa;  // shaped as the inputs, or null
-  };
-
+struct GnoAggregate : GnoAggregateRecords {
   bool mean() const { return reduction == reduce_mean; }
   bool valid() const {
     return f_in >= 1 && f_out >= 1 && (reduction == reduce_sum || reduction == reduce_mean);
@@ -183,13 +165,12 @@ struct GnoAggregate {
   int64_t least() const { return std::clamp<int64_t>(8192 / (f_in * f_out), 8, 128); }
 
   template <class S>
-  int value(const Inputs& in, const Inputs& tangents, T* out, Call& call) const {
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     const Csc rows = by_dst(*graph);
-    const auto lanes = matrix_lanes<T>(f_in, f_out, in.kappa, tangents.kappa, out);
+    const auto lanes = matrix_lanes<T>(f_in, f_out, in.kappa.v, in.kappa.d, out.out);
     const Cut cut = take_cut(rows, call.workspace, least());
-    const GnoRowSum<T, S> sum{lanes, rows, mean(), {in.h, tangents.h}, {in.kappa, tangents.kappa},
-                              out};
+    const GnoRowSum<T, S> sum{lanes, rows, mean(), in.h, in.kappa, out.out};
     void* split =
         call.workspace.take<char>(split_bytes<GnoRowSum<T, S>>(cut, lanes.heads, sum.tiles()));
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
@@ -198,16 +179,16 @@ struct GnoAggregate {
     return cudaGetLastError();
   }
   template <class S>
-  int gradients(const T* g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-                Call& call) const {
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& grad,
+              Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     const Csc rows = by_dst(*graph), sources = by_src(*graph);
-    const auto to_h = matrix_lanes<T>(f_in, f_out, in.kappa, tangents.kappa, g);
-    const auto to_kappa = matrix_lanes<T>(f_in, f_out, grad.kappa, g);
+    const auto to_h = matrix_lanes<T>(f_in, f_out, in.kappa.v, in.kappa.d, g.out);
+    const auto to_kappa = matrix_lanes<T>(f_in, f_out, grad.kappa, g.out);
     const Cut cut = take_cut(rows, call.workspace, least());
     const Cut source_cut = take_cut(sources, call.workspace, least());
-    const GnoSourceGradient<T, S> source_gradient{
-        to_h, sources, mean() ? rows.offsets : nullptr, g, {in.kappa, tangents.kappa}, grad.h};
+    const GnoSourceGradient<T, S> source_gradient{to_h,  sources,  mean() ? rows.offsets : nullptr,
+                                                  g.out, in.kappa, grad.h};
     void* split = call.workspace.take<char>(
         split_bytes<GnoSourceGradient<T, S>>(source_cut, to_h.heads, source_gradient.tiles()));
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
@@ -218,24 +199,10 @@ struct GnoAggregate {
     clear_room(*graph, grad.kappa, f_in * f_out, call.stream);
     if (grad.kappa) {
       cut_rows(rows, cut, call.stream);
-      for_rows(GnoMatrixGradient<T, S>{to_kappa, rows, mean(), g, {in.h, tangents.h}, grad.kappa},
-               cut, nullptr, call.stream);
+      for_rows(GnoMatrixGradient<T, S>{to_kappa, rows, mean(), g.out, in.h, grad.kappa}, cut,
+               nullptr, call.stream);
     }
     return cudaGetLastError();
-  }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return value<real<T>>(in, {}, out.out, call);
-  }
-  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return gradients<real<T>>(g.out, in, {}, grad, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return value<Dual<real<T>>>(in, tangents, out.out, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return gradients<Dual<real<T>>>(g.out, in, tangents, grad, call);
   }
 };
 

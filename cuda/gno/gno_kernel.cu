@@ -7,12 +7,6 @@
 namespace gnograd {
 namespace {
 
-template <class T>
-struct GnoKernelGradients {
-  real<T>* coords;  // shaped as the inputs, or null
-  T *u, *b_u, *v, *b_v;
-};
-
 template <class T, class S>
 struct GnoKernelMatrices {
   static constexpr bool dual = ScalarTraits<S>::dual;
@@ -46,7 +40,7 @@ struct GnoKernelMatrices {
     return cudaGetLastError();
   }
 
-  int gradients(const T* cotangent, const GnoKernelGradients<T>& grad) const {
+  int gradients(const T* cotangent, const GnoKernelRecords::Gradients<T>& grad) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     EdgeTile<T, S> tile(network, n_edges, size, workspace, stream);
     const Planes<S, T> layer(features() * size, workspace);
@@ -76,55 +70,22 @@ struct GnoKernelMatrices {
 // ---- the operator ----
 
 template <class T>
-struct GnoKernel {
-  int64_t n_edges, d, n_hidden, f_in, f_out;
-  int activation;
-
-  struct Inputs {
-    const real<T>* coords;  // [n_edges, d]
-    const T* u;             // [d, n_hidden]
-    const T* b_u;           // [n_hidden]
-    const T* v;             // [n_hidden, f_in, f_out]
-    const T* b_v;           // [f_in, f_out]
-  };
-  struct Outputs {
-    T* kappa;  // [n_edges, f_in, f_out]
-  };
-  struct Cotangents {
-    const T* kappa;
-  };
-  using Gradients = GnoKernelGradients<T>;
-
+struct GnoKernel : GnoKernelRecords {
   template <class S>
-  GnoKernelMatrices<T, S> matrices(const Inputs& in, const Inputs& tangents, Call& call) const {
-    return {n_edges,
-            {{in.coords, tangents.coords},
-             {in.u, tangents.u},
-             {in.b_u, tangents.b_u},
-             {},
-             false,
-             int(d),
-             int(n_hidden),
-             activation},
-            f_in * f_out,
-            {in.v, tangents.v},
-            {in.b_v, tangents.b_v},
-            call.workspace,
+  GnoKernelMatrices<T, S> matrices(const Inputs<T, S>& in, Call& call) const {
+    return {n_edges,      {in.coords, in.u, in.b_u, {}, false, int(d), int(n_hidden), activation},
+            f_in * f_out, in.v,
+            in.b_v,       call.workspace,
             call.stream};
   }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return matrices<real<T>>(in, {}, call).forward(out.kappa);
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return matrices(in, call).forward(out.kappa);
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return matrices<real<T>>(in, {}, call).gradients(g.kappa, grad);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return matrices<Dual<real<T>>>(in, tangents, call).forward(out.kappa);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return matrices<Dual<real<T>>>(in, tangents, call).gradients(g.kappa, grad);
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& grad,
+              Call& call) const {
+    return matrices(in, call).gradients(g.kappa, grad);
   }
 };
 

@@ -104,40 +104,17 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <class T>
-struct GnoDeep {
-  const gnograd_cuda_graph* graph;
-  int64_t n_functions, d_y, d_x, d_c, n_in, n_layers;
-  const int64_t* widths;  // [n_layers] on the host
-  int activation, reduction;
-
-  struct Inputs {
-    const T* h;            // [n_src, n_functions * widths[-1]], or null: ones
-    const T* y;            // [n_src, d_y]
-    const T* x;            // [n_dst, d_x]
-    const T* c;            // [n_edges, d_c]
-    const T* layers;       // [U_1 | b_1 | U_2 | b_2 | ...], the rows of U_1 are those of y, x, c
-    const T* edge_weight;  // [n_edges], or null: 1
-  };
-  struct Outputs {
-    T* out;  // [n_dst, max(n_functions, 1) * widths[-1]]
-  };
-  struct Cotangents {
-    const T* out;
-  };
-  struct Gradients {
-    T *h, *y, *x, *c, *layers, *edge_weight;  // shaped as the inputs, or null
-  };
-
+struct GnoDeep : GnoDeepRecords {
   template <class S>
-  EdgeLayers<T, S> network(const Inputs& in, const Inputs& tangents) const {
+  EdgeLayers<T, S> network(const Inputs<T, S>& in) const {
     return {*graph,
             n_layers,
             widths,
             activation,
-            {{in.y, tangents.y}, d_y, 0},
-            {{in.x, tangents.x}, d_x, d_y},
-            {{in.c, tangents.c}, d_c, d_y + d_x},
-            {in.layers, tangents.layers}};
+            {in.y, d_y, 0},
+            {in.x, d_x, d_y},
+            {in.c, d_c, d_y + d_x},
+            in.layers};
   }
   template <class S>
   bool valid(const EdgeLayers<T, S>& layers) const {
@@ -148,36 +125,32 @@ struct GnoDeep {
   int64_t all() const { return std::max<int64_t>(n_functions, 1) * widths[n_layers - 1]; }
 
   template <class S>
-  DeepEdges<T, S> edges(const EdgeChunk& chunk, const Inputs& in, const Inputs& tangents,
+  DeepEdges<T, S> edges(const EdgeChunk& chunk, const Inputs<T, S>& in,
                         const Planes<S>& kernel) const {
-    return {chunk,
-            widths[n_layers - 1],
-            all(),
-            {in.h, tangents.h},
-            {in.edge_weight, tangents.edge_weight},
-            reduction == reduce_mean ? graph->by_dst.offsets : nullptr,
+    return {chunk, widths[n_layers - 1], all(),
+            in.h,  in.edge_weight,       reduction == reduce_mean ? graph->by_dst.offsets : nullptr,
             kernel};
   }
 
   template <class S>
-  int value(const Inputs& in, const Inputs& tangents, T* out, Call& call) const {
-    const auto layers = network<S>(in, tangents);
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    const auto layers = network(in);
     if (!valid(layers)) return GNOGRAD_CUDA_VALUE;
     const EdgeChunks<T, S> chunks(layers, all(), false, call.workspace, call.stream);
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
 
-    set_zero(out, graph->n_dst * all(), call.stream);
+    set_zero(out.out, graph->n_dst * all(), call.stream);
     chunks.each([&](const EdgeChunk& chunk) {
-      chunks.add({chunk, false}, all(),
-                 DeepMessages<T, S>{edges(chunk, in, tangents, chunks.output())}, out);
+      chunks.add({chunk, false}, all(), DeepMessages<T, S>{edges(chunk, in, chunks.output())},
+                 out.out);
     });
     return cudaGetLastError();
   }
 
   template <class S>
-  int gradients(const T* g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-                Call& call) const {
-    const auto layers = network<S>(in, tangents);
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& grad,
+              Call& call) const {
+    const auto layers = network(in);
     if (!valid(layers)) return GNOGRAD_CUDA_VALUE;
     EdgeChunks<T, S> chunks(layers, all(), true, call.workspace, call.stream);
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
@@ -189,13 +162,13 @@ struct GnoDeep {
     clear_room(*graph, grad.edge_weight, 1, stream);
     chunks.start_reverse();
     chunks.each([&](const EdgeChunk& chunk) {
-      const auto e = edges(chunk, in, tangents, chunks.output());
+      const auto e = edges(chunk, in, chunks.output());
       if (grad.edge_weight)
-        launch_threads(chunk.n * warp_lanes, stream, deep_weight_gradient<T, S>, e, g,
+        launch_threads(chunk.n * warp_lanes, stream, deep_weight_gradient<T, S>, e, g.out,
                        grad.edge_weight);
-      if (grad.h) chunks.add({chunk, true}, all(), DeepMessagesBack<T, S>{e, g}, grad.h);
+      if (grad.h) chunks.add({chunk, true}, all(), DeepMessagesBack<T, S>{e, g.out}, grad.h);
       if (!wanted.any()) return;
-      launch_threads(chunk.n * e.width, stream, deep_kernel_gradient<T, S>, e, g, chunks.grad);
+      launch_threads(chunk.n * e.width, stream, deep_kernel_gradient<T, S>, e, g.out, chunks.grad);
       chunks.reverse(chunk, wanted, [&](const EdgeRows<T>& of_c) {
         launch_columns(chunk.n, d_c, stream, edges_scatter<EdgeRows<T>, T>, chunk, d_c, of_c,
                        grad.c);
@@ -203,20 +176,6 @@ struct GnoDeep {
     });
     chunks.finish_reverse(wanted);
     return cudaGetLastError();
-  }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return value<T>(in, {}, out.out, call);
-  }
-  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return gradients<T>(g.out, in, {}, grad, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return value<Dual<T>>(in, tangents, out.out, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return gradients<Dual<T>>(g.out, in, tangents, grad, call);
   }
 };
 

@@ -457,72 +457,79 @@ int jets_batch_gradients(JetsProblem<R, S> problem, const JetArrays<const R*>& c
 
 // ---- the operators ----
 
-// The derivatives that an operator has beside the value.
-template <class T, int order>
-struct GnoJets {
-  const gnograd_cuda_graph* graph;
-  int64_t n_batch, d, f_in, f_out, n_layers;
-  const int64_t* widths;  // [n_layers] of the hidden layers, on the host
-  int geometry, activation, reduction, kernel;
+template <class T, class Operator, template <class, class> class Inputs, class S>
+JetsProblem<T, S> jets_problem(const Operator& op, JetOrder order, const Inputs<T, S>& in) {
+  return {*op.graph,
+          {order, int(op.d)},
+          op.n_batch,
+          op.f_in,
+          op.f_out,
+          op.n_layers,
+          op.widths,
+          op.geometry,
+          op.activation,
+          op.reduction,
+          op.kernel,
+          in.h,
+          in.x,
+          in.y,
+          in.layers,
+          in.v,
+          in.b_v,
+          in.edge_weight,
+          in.weight_derivatives};
+}
+template <class T, class Gradients>
+GnoJetsGradients<T> jets_gradients_of(const Gradients& grad) {
+  return {grad.h, grad.x,   grad.y,           grad.layers,
+          grad.v, grad.b_v, grad.edge_weight, grad.weight_derivatives};
+}
 
-  struct Inputs {
-    const T* h;                   // [n_batch, n_src, f_in], or null: ones, diagonal only
-    const T* x;                   // [n_dst, d]
-    const T* y;                   // [n_src, d]
-    const T* layers;              // [U_1 | b_1 | U_2 | b_2 | ...]
-    const T* v;                   // [widths[-1], f_in, f_out]; diagonal: [widths[-1], f_out]
-    const T* b_v;                 // [f_in, f_out]; diagonal: [f_out]
-    const T* edge_weight;         // [n_edges], or null: 1
-    const T* weight_derivatives;  // [n_edges, channels - 1], or null: 0
-  };
-  using Outputs = JetOutputs<T*, order>;
-  using Cotangents = JetOutputs<const T*, order>;
-  using Gradients = GnoJetsGradients<T>;
-
+template <class T>
+struct GnoWithGradient : GnoWithGradientRecords {
   template <class S>
-  JetsProblem<T, S> problem(const Inputs& in, const Inputs& tangents) const {
-    return {*graph,
-            {order, int(d)},
-            n_batch,
-            f_in,
-            f_out,
-            n_layers,
-            widths,
-            geometry,
-            activation,
-            reduction,
-            kernel,
-            {in.h, tangents.h},
-            {in.x, tangents.x},
-            {in.y, tangents.y},
-            {in.layers, tangents.layers},
-            {in.v, tangents.v},
-            {in.b_v, tangents.b_v},
-            {in.edge_weight, tangents.edge_weight},
-            {in.weight_derivatives, tangents.weight_derivatives}};
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return jets_batch_forward(jets_problem<T>(*this, order_gradient, in),
+                              JetArrays<T*>{out.out, out.gradient, nullptr}, call);
   }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return jets_batch_forward<T>(problem<T>(in, {}), out, call);
-  }
-  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return jets_batch_gradients<T>(problem<T>(in, {}), g, grad, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return jets_batch_forward<T>(problem<Dual<T>>(in, tangents), out, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return jets_batch_gradients<T>(problem<Dual<T>>(in, tangents), g, grad, call);
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& grad,
+              Call& call) const {
+    return jets_batch_gradients(jets_problem<T>(*this, order_gradient, in),
+                                JetArrays<const T*>{g.out, g.gradient, nullptr},
+                                jets_gradients_of<T>(grad), call);
   }
 };
-
 template <class T>
-using GnoWithGradient = GnoJets<T, order_gradient>;
+struct GnoWithLaplacian : GnoWithLaplacianRecords {
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return jets_batch_forward(jets_problem<T>(*this, order_laplacian, in),
+                              JetArrays<T*>{out.out, out.gradient, out.laplacian}, call);
+  }
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& grad,
+              Call& call) const {
+    return jets_batch_gradients(jets_problem<T>(*this, order_laplacian, in),
+                                JetArrays<const T*>{g.out, g.gradient, g.laplacian},
+                                jets_gradients_of<T>(grad), call);
+  }
+};
 template <class T>
-using GnoWithLaplacian = GnoJets<T, order_laplacian>;
-template <class T>
-using GnoWithHessian = GnoJets<T, order_hessian>;
+struct GnoWithHessian : GnoWithHessianRecords {
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return jets_batch_forward(jets_problem<T>(*this, order_hessian, in),
+                              JetArrays<T*>{out.out, out.gradient, out.hessian}, call);
+  }
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& grad,
+              Call& call) const {
+    return jets_batch_gradients(jets_problem<T>(*this, order_hessian, in),
+                                JetArrays<const T*>{g.out, g.gradient, g.hessian},
+                                jets_gradients_of<T>(grad), call);
+  }
+};
 
 }  // namespace
 }  // namespace gnograd

@@ -119,18 +119,6 @@ struct JetArrays {
   }
 };
 
-// Outputs that an operator has, in its order.
-template <class P, int order>
-struct JetOutputs {
-  P out, gradient, second;
-  operator JetArrays<P>() const { return {out, gradient, second}; }
-};
-template <class P>
-struct JetOutputs<P, order_gradient> {
-  P out, gradient;
-  operator JetArrays<P>() const { return {out, gradient, nullptr}; }
-};
-
 template <class R>
 struct AddToOutputs {
   Jet jet;

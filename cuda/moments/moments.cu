@@ -354,27 +354,10 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <class T>
-struct OffsetMoments {
-  const gnograd_cuda_graph* graph;
-  int64_t d;
-
-  struct Inputs {
-    const T* x;  // [n_src, d]
-    const T* y;  // [n_dst, d]
-  };
-  struct Outputs {
-    T* moments;  // [n_dst, 2 + d + d (d + 1) / 2]
-  };
-  struct Cotangents {
-    const T* moments;
-  };
-  struct Gradients {
-    T *x, *y;  // shaped as the inputs, or null
-  };
-
+struct OffsetMoments : OffsetMomentsRecords {
   template <class S>
-  Positions<T, S> positions(const Inputs& in, const Inputs& tangents) const {
-    return {d, {in.x, tangents.x}, {in.y, tangents.y}};
+  Positions<T, S> positions(const Inputs<T, S>& in) const {
+    return {d, in.x, in.y};
   }
   template <class S>
   S* take_centres(Call& call) const {
@@ -414,61 +397,48 @@ struct OffsetMoments {
   }
 
   template <class S>
-  int value(const Inputs& in, const Inputs& tangents, T* out, Call& call) const {
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
     if (d < 0) return GNOGRAD_CUDA_VALUE;
     S* centres = take_centres<S>(call);
     const Walk<S> by_row(by_dst(*graph), few(), call.workspace);
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    const auto at = positions<S>(in, tangents);
+    const auto at = positions(in);
     const int64_t columns = 2 + d + d * (d + 1) / 2;
     find_centres(at, by_row, centres, call);
     if (few())
-      by_row.run(MomentsOfRows<T, S>{by_row.rows, at, centres, columns, out}, call.stream);
+      by_row.run(MomentsOfRows<T, S>{by_row.rows, at, centres, columns, out.moments}, call.stream);
     else
       launch_threads(graph->n_dst * columns, call.stream, moments_of_rows<T, S>, by_row.rows, at,
-                     centres, columns, out);
+                     centres, columns, out.moments);
     return cudaGetLastError();
   }
   template <class S>
-  int gradients(const T* g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-                Call& call) const {
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& grad,
+              Call& call) const {
     if (d < 0) return GNOGRAD_CUDA_VALUE;
     S* centres = take_centres<S>(call);
     const Walk<S> by_row(by_dst(*graph), few(), call.workspace);
     const Walk<S> by_column(by_src(*graph), few(), call.workspace);
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
-    const auto at = positions<S>(in, tangents);
+    const auto at = positions(in);
     find_centres(at, by_row, centres, call);
     if (grad.x && few()) {
       by_column.start(call.stream);
-      by_column.run(MomentsGradient<T, S, true>{by_column.rows, by_row.rows, at, centres, g,
-                                                grad.x},
-                    call.stream);
+      by_column.run(
+          MomentsGradient<T, S, true>{by_column.rows, by_row.rows, at, centres, g.moments, grad.x},
+          call.stream);
     } else if (grad.x) {
       launch_threads(graph->n_src * d, call.stream, moments_source_gradient<T, S>, by_column.rows,
-                     by_row.rows, at, centres, g, grad.x);
+                     by_row.rows, at, centres, g.moments, grad.x);
     }
     if (grad.y && few())
-      by_row.run(MomentsGradient<T, S, false>{by_row.rows, by_row.rows, at, centres, g, grad.y},
-                 call.stream);
+      by_row.run(
+          MomentsGradient<T, S, false>{by_row.rows, by_row.rows, at, centres, g.moments, grad.y},
+          call.stream);
     else if (grad.y)
-      launch_threads(graph->n_dst * d, call.stream, moments_destination_gradient<T, S>,
-                     by_row.rows, at, centres, g, grad.y);
+      launch_threads(graph->n_dst * d, call.stream, moments_destination_gradient<T, S>, by_row.rows,
+                     at, centres, g.moments, grad.y);
     return cudaGetLastError();
-  }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return value<T>(in, {}, out.moments, call);
-  }
-  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return gradients<T>(g.moments, in, {}, grad, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return value<Dual<T>>(in, tangents, out.moments, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return gradients<Dual<T>>(g.moments, in, tangents, grad, call);
   }
 };
 

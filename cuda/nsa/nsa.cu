@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Native sparse attention: selected, compressed and window attention, selected attention as
-// Ascend's operators have it, and what a selection has wrong.
+// Native sparse attention: selected, compressed and window attention, and faults of a selection.
 #include "nsa_passes.cuh"
 
 namespace gnograd {
@@ -9,58 +8,8 @@ namespace {
 // No sequence is longer, and no sum of these overflows.
 constexpr int64_t no_limit = int64_t(1) << 40;
 
-// Queries, keys, values and what else the three branches have in common.
 template <class T>
-struct AttentionOutputs {
-  T* out;                  // [n_queries, n_query_heads, d_v]
-  real<T>* lse = nullptr;  // [n_queries, n_query_heads], or null
-};
-template <class T>
-struct AttentionSaved {
-  const T* out;
-  const real<T>* lse;
-};
-template <class T>
-struct UngatedInputs {
-  const T* q;  // [n_queries, n_query_heads, d_k]
-  const T* k;  // [n_keys, n_heads, d_k]
-  const T* v;  // [n_keys, n_heads, d_v]
-  operator NsaInputs<T>() const { return {q, k, v, nullptr}; }
-};
-template <class T>
-struct UngatedGradients {
-  T *q, *k, *v;  // shaped as the inputs, or null
-  operator NsaGradients<T>() const { return {q, k, v, nullptr}; }
-};
-
-template <class T>
-struct SelectedAttention {
-  int64_t n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, n_slots, n_sequences;
-  const int32_t* block_index;  // [ceil(n_queries / query_block), n_heads, n_slots]
-  const int64_t *cu_q, *cu_k;  // [n_sequences + 1], or null
-  int64_t block_size;
-  double scale;
-  int causal;
-  int64_t q_offset, query_block;
-  int duplicates;
-
-  struct Inputs {
-    const T* q;          // [n_queries, n_query_heads, d_k]
-    const T* k;          // [n_keys, n_heads, d_k]
-    const T* v;          // [n_keys, n_heads, d_v]
-    const T* slot_gate;  // [n_queries, n_heads, n_slots], or null
-    operator NsaInputs<T>() const { return {q, k, v, slot_gate}; }
-  };
-  using Outputs = AttentionOutputs<T>;
-  using Saved = AttentionSaved<T>;
-  struct Cotangents {
-    const T* out;
-  };
-  struct Gradients {
-    T *q, *k, *v, *slot_gate;  // shaped as the inputs, or null
-    operator NsaGradients<T>() const { return {q, k, v, slot_gate}; }
-  };
-
+struct SelectedAttention : SelectedAttentionRecords {
   NsaSizes sizes() const {
     Pattern p = make_pattern(n_queries, n_keys, n_query_heads, n_heads, n_sequences, cu_q, cu_k,
                              causal, q_offset);
@@ -75,41 +24,23 @@ struct SelectedAttention {
     return {p, d_k, d_v, scale};
   }
 
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return SparseAttention<T>(sizes(), call).forward(in, out.out, out.lse);
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return SparseAttention<T>(sizes(), call)
+        .evaluate(NsaInputs<T, S>{in.q, in.k, in.v, in.slot_gate}, out.out, out.lse);
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
-          Call& call) const {
-    return SparseAttention<T>(sizes(), call).vjp(g.out, nullptr, in, saved.out, saved.lse, grad);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return SparseAttention<T>(sizes(), call).jvp(in, tangents, out.out, out.lse);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return SparseAttention<T>(sizes(), call).hvp(g.out, nullptr, in, tangents, grad);
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Saved<T>& saved,
+              const Gradients<T>& grad, Call& call) const {
+    return SparseAttention<T>(sizes(), call)
+        .reverse(g.out, nullptr, NsaInputs<T, S>{in.q, in.k, in.v, in.slot_gate}, saved.out,
+                 saved.lse, {grad.q, grad.k, grad.v, grad.slot_gate});
   }
 };
 
 // lse is an output of its own here, with a cotangent and a tangent.
 template <class T>
-struct CompressedAttention {
-  int64_t n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, n_sequences;
-  const int64_t *cu_q, *cu_k;  // [n_sequences + 1], or null
-  int64_t block, stride;
-  double scale;
-  int causal;
-  int64_t q_offset;
-
-  using Inputs = UngatedInputs<T>;
-  using Outputs = AttentionOutputs<T>;
-  using Saved = AttentionSaved<T>;
-  struct Cotangents {
-    const T* out;
-    const real<T>* lse;
-  };
-  using Gradients = UngatedGradients<T>;
-
+struct CompressedAttention : CompressedAttentionRecords {
   NsaSizes sizes() const {
     Pattern p = make_pattern(n_queries, n_keys, n_query_heads, n_heads, n_sequences, cu_q, cu_k,
                              causal, q_offset - block + 1);
@@ -117,59 +48,30 @@ struct CompressedAttention {
     return {p, d_k, d_v, scale};
   }
 
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return SparseAttention<T>(sizes(), call).forward(in, out.out, out.lse);
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return SparseAttention<T>(sizes(), call)
+        .evaluate(NsaInputs<T, S>{in.q, in.k, in.v}, out.out, out.lse);
   }
   // The cotangent of out, which is zeros where it is absent.
-  const T* cotangent(const Cotangents& g, Call& call) const {
+  const T* cotangent(const Cotangents<T>& g, Call& call) const {
     const int64_t n = std::max<int64_t>(n_queries * n_query_heads * d_v, 0);
-    T* zeros = call.workspace.take<T>(n);
+    T* zeros = call.workspace.template take<T>(n);
     if (!g.out && call.workspace.sufficient()) set_zero(zeros, n, call.stream);
     return g.out ? g.out : zeros;
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
-          Call& call) const {
-    const T* of_out = cotangent(g, call);
-    return SparseAttention<T>(sizes(), call).vjp(of_out, g.lse, in, saved.out, saved.lse, grad);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return SparseAttention<T>(sizes(), call).jvp(in, tangents, out.out, out.lse);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    const T* of_out = cotangent(g, call);
-    return SparseAttention<T>(sizes(), call).hvp(of_out, g.lse, in, tangents, grad);
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Saved<T>& saved,
+              const Gradients<T>& grad, Call& call) const {
+    const T* g_out = cotangent(g, call);
+    return SparseAttention<T>(sizes(), call)
+        .reverse(g_out, g.lse, NsaInputs<T, S>{in.q, in.k, in.v}, saved.out, saved.lse,
+                 {grad.q, grad.k, grad.v, nullptr});
   }
 };
 
 template <class T>
-struct WindowAttention {
-  int64_t n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, d, n_sequences;
-  const int64_t *cu_q, *cu_k;  // [n_sequences + 1], or null
-  int64_t window;
-  double scale;
-  int causal;
-  int64_t q_offset;
-
-  struct Inputs {
-    const T* q;                                       // [n_queries, n_query_heads, d_k]
-    const T* k;                                       // [n_keys, n_heads, d_k]
-    const T* v;                                       // [n_keys, n_heads, d_v]
-    const real<T>*positions_q, *positions_k, *slope;  // [n_queries, d], [n_keys, d],
-                                                      // [n_query_heads], or null
-    operator NsaInputs<T>() const { return {q, k, v, nullptr, positions_q, positions_k, slope}; }
-  };
-  using Outputs = AttentionOutputs<T>;
-  using Saved = AttentionSaved<T>;
-  struct Cotangents {
-    const T* out;
-  };
-  struct Gradients {
-    T *q, *k, *v;  // shaped as the inputs, or null
-    real<T>*positions_q, *positions_k, *slope;
-    operator NsaGradients<T>() const { return {q, k, v, nullptr, positions_q, positions_k, slope}; }
-  };
-
+struct WindowAttention : WindowAttentionRecords {
   NsaSizes sizes() const {
     Pattern p = make_pattern(n_queries, n_keys, n_query_heads, n_heads, n_sequences, cu_q, cu_k,
                              causal, q_offset);
@@ -177,82 +79,20 @@ struct WindowAttention {
     return {p, d_k, d_v, scale, d};
   }
 
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return SparseAttention<T>(sizes(), call).forward(in, out.out, out.lse);
-  }
-  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
-          Call& call) const {
-    return SparseAttention<T>(sizes(), call).vjp(g.out, nullptr, in, saved.out, saved.lse, grad);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return SparseAttention<T>(sizes(), call).jvp(in, tangents, out.out, out.lse);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return SparseAttention<T>(sizes(), call).hvp(g.out, nullptr, in, tangents, grad);
-  }
-};
-
-// selected_attention in the shape of Ascend's operator
-template <class T>
-struct NsaSelectedAttention {
-  int64_t n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, n_sequences;
-  const int32_t* topk_indices;  // [n_queries, n_heads, select_block_count]
-  const int64_t *cu_q, *cu_k;   // [n_sequences + 1], or null
-  double scale_value;
-  int64_t select_block_size, select_block_count;
-  int sparse_mode;
-
-  struct Inputs {
-    const T *query, *key, *value;
-    operator NsaInputs<T>() const { return {query, key, value, nullptr}; }
-  };
-  struct Outputs {
-    T* attention_out;
-    real<T>*softmax_max, *softmax_sum;  // [n_queries, n_query_heads, 8]
-  };
-  struct Cotangents {
-    const T* attention_out;
-  };
-  struct Saved {
-    const T* attention_out;
-    const real<T>*softmax_max, *softmax_sum;
-  };
-  struct Gradients {
-    T *query, *key, *value;
-    operator NsaGradients<T>() const { return {query, key, value, nullptr}; }
-  };
-
-  NsaSizes sizes() const {
-    return SelectedAttention<T>{n_queries,
-                                n_keys,
-                                n_query_heads,
-                                n_heads,
-                                d_k,
-                                d_v,
-                                select_block_count,
-                                n_sequences,
-                                topk_indices,
-                                cu_q,
-                                cu_k,
-                                select_block_size,
-                                scale_value,
-                                sparse_mode == 2,
-                                0,
-                                1,
-                                duplicates_count}
-        .sizes();
-  }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
     return SparseAttention<T>(sizes(), call)
-        .forward(in, out.attention_out, nullptr, {out.softmax_max, out.softmax_sum});
+        .evaluate(NsaInputs<T, S>{in.q, in.k, in.v, {}, in.positions_q, in.positions_k, in.slope},
+                  out.out, out.lse);
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Saved& saved, const Gradients& grad,
-          Call& call) const {
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Saved<T>& saved,
+              const Gradients<T>& grad, Call& call) const {
     return SparseAttention<T>(sizes(), call)
-        .vjp(g.attention_out, in, saved.attention_out, {saved.softmax_max, saved.softmax_sum},
-             grad);
+        .reverse(g.out, nullptr,
+                 NsaInputs<T, S>{in.q, in.k, in.v, {}, in.positions_q, in.positions_k, in.slope},
+                 saved.out, saved.lse,
+                 {grad.q, grad.k, grad.v, nullptr, grad.positions_q, grad.positions_k, grad.slope});
   }
 };
 
@@ -316,6 +156,12 @@ int check_selection(const NsaSizes& sizes, int64_t* first, Call& call) {
 }  // namespace
 }  // namespace gnograd
 
+#include "nsa_selected_attention.cuh"
+
+namespace gnograd {
+using compat::NsaSelectedAttention;
+}  // namespace gnograd
+
 #include "nsa_entries.cuh"
 
 using namespace gnograd;
@@ -327,9 +173,8 @@ size_t gnograd_cuda_selected_attention_check_workspace_bytes_i32(
     int64_t q_offset, int64_t query_block, int duplicates) {
   return count_workspace([&](Call& call) {
     const SelectedAttention<float> selected{
-        n_queries, n_keys,      n_query_heads, n_heads,     d_k,       d_v,
-        n_slots,   n_sequences, block_index,   cu_q,        cu_k,      block_size,
-        scale,     causal,      q_offset,      query_block, duplicates};
+        {n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, n_slots, n_sequences, block_index,
+         cu_q, cu_k, block_size, scale, causal, q_offset, query_block, duplicates}};
     return check_selection(selected.sizes(), nullptr, call);
   });
 }
@@ -344,9 +189,8 @@ int gnograd_cuda_selected_attention_check_i32(int64_t n_queries, int64_t n_keys,
                                               size_t workspace_bytes, void* stream) {
   return run_face(workspace, workspace_bytes, stream, [&](Call& call) {
     const SelectedAttention<float> selected{
-        n_queries, n_keys,      n_query_heads, n_heads,     d_k,       d_v,
-        n_slots,   n_sequences, block_index,   cu_q,        cu_k,      block_size,
-        scale,     causal,      q_offset,      query_block, duplicates};
+        {n_queries, n_keys, n_query_heads, n_heads, d_k, d_v, n_slots, n_sequences, block_index,
+         cu_q, cu_k, block_size, scale, causal, q_offset, query_block, duplicates}};
     return check_selection(selected.sizes(), faults, call);
   });
 }

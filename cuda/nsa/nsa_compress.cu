@@ -192,41 +192,23 @@ struct CompressWeightTerms {
 };
 
 template <class T>
-struct Compress {
-  int64_t n_tokens, n_heads, n_features, n_sequences;
-  const int64_t* cu;  // [n_sequences + 1], or null: one sequence
-  int64_t block, stride, n_compressed;
-
-  struct Inputs {
-    const T* x;  // [n_tokens, n_heads, n_features]
-    const T* w;  // [block, n_heads]
-  };
-  struct Outputs {
-    T* out;  // [n_compressed, n_heads, n_features]
-  };
-  struct Cotangents {
-    const T* out;
-  };
-  struct Gradients {
-    T *x, *w;  // shaped as the inputs, or null
-  };
-
+struct Compress : CompressRecords {
   Stretches stretches() const { return make_stretches(n_tokens, n_sequences, cu, block, stride); }
   bool valid() const { return block >= 1 && stride >= 1 && n_heads >= 0 && n_features >= 0; }
   // Pieces of a row, a thread each.
   int64_t n_pieces() const { return n_heads * ceil_div(n_features, width<T>); }
   // Compression of arrays that all have to be aligned for vectors.
   template <class S, class... Arrays>
-  Compression<T, S> compression(const Compressed& to, const Inputs& in, const Inputs& tangents,
-                                const T* g, Arrays... arrays) const {
+  Compression<T, S> compression(const Compressed& to, const Inputs<T, S>& in, const T* g,
+                                Arrays... arrays) const {
     return {stretches(),
             to.tokens,
             int(n_heads),
             int(n_features),
-            {in.x, tangents.x},
-            {in.w, tangents.w},
+            in.x,
+            in.w,
             g,
-            aligned<T>(n_features, in.x, tangents.x, g, arrays...),
+            aligned<T>(n_features, in.x.v, in.x.d, g, arrays...),
             block / stride,
             block % stride,
             WideDivisor(stride),
@@ -241,28 +223,29 @@ struct Compress {
   }
 
   template <class S>
-  int sums(const Inputs& in, const Inputs& tangents, T* out, Call& call) const {
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     const Compressed to(stretches(), n_compressed, call.workspace);
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     to.find(stretches(), call.stream);
-    const auto p = compression<S>(to, in, tangents, nullptr, out);
+    const auto p = compression(to, in, nullptr, out.out);
     with_width(p.wide, [&](auto wide) {
-      launch_threads(n_compressed * n_pieces(), call.stream, compress_sums<T, S, wide()>, p, out);
+      launch_threads(n_compressed * n_pieces(), call.stream, compress_sums<T, S, wide()>, p,
+                     out.out);
     });
     return cudaGetLastError();
   }
 
   template <class S>
-  int gradients(const T* g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-                Call& call) const {
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& grad,
+              Call& call) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     const int64_t n_weights = block * n_heads;
     const Compressed to(stretches(), n_compressed, call.workspace);
     const FoldSpace<S> space(n_compressed, n_weights, call.workspace);
     if (!call.workspace.sufficient()) return GNOGRAD_CUDA_WORKSPACE;
     to.find(stretches(), call.stream);
-    const auto p = compression<S>(to, in, tangents, g, grad.x);
+    const auto p = compression(to, in, g.out, grad.x);
     if (grad.x)
       with_width(p.wide, [&](auto wide) {
         launch_threads(n_tokens * n_pieces(), call.stream, compress_token_gradient<T, S, wide()>, p,
@@ -275,21 +258,6 @@ struct Compress {
       });
     return cudaGetLastError();
   }
-
-  using R = real<T>;
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return sums<R>(in, {}, out.out, call);
-  }
-  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return gradients<R>(g.out, in, {}, grad, call);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return sums<Dual<R>>(in, tangents, out.out, call);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return gradients<Dual<R>>(g.out, in, tangents, grad, call);
-  }
 };
 
 // ---- select_blocks ----
@@ -298,32 +266,15 @@ struct Compress {
 constexpr int64_t most_slots = 1024;
 
 template <class T>
-struct SelectBlocks {
-  int64_t n_queries, n_compressed, n_keys, n_query_heads, n_heads, d_k, n_slots, n_sequences;
-  const int64_t *cu_q, *cu_k;  // [n_sequences + 1], or null
-  int64_t block, stride, block_size;
-  double scale;
-  int causal;
-  int64_t q_offset, query_block, first_blocks, local_blocks;
-  int exclude_own;
-  int64_t keep;
-
-  struct Inputs {
-    const T* q;          // [n_queries, n_query_heads, d_k]
-    const T* k;          // [n_compressed, n_heads, d_k]
-    const real<T>* lse;  // [n_queries, n_query_heads]; null only where balls are kept
-  };
-  struct Outputs {
-    int32_t* block_index;  // [ceil(n_queries / query_block), n_heads, n_slots]
-  };
-
+struct SelectBlocks : SelectBlocksRecords {
   bool valid(const Pattern& p) const {
     return p.heads >= 1 && p.group >= 1 && query_block >= 1 && d_k >= 1 && d_k <= most_features &&
            block >= 1 && stride >= 1 && block_size >= 1 && n_slots >= 0 && n_slots <= most_slots &&
            first_blocks >= 0 && local_blocks >= 0 && first_blocks + local_blocks <= n_slots &&
            !(local_blocks > 0 && exclude_own);
   }
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
     if (keep > 0) return GNOGRAD_CUDA_UNSUPPORTED;
     // beyond these bounds nothing changes, and below them nothing overflows
     const int64_t most = n_keys + 1, unit = std::min(query_block, std::max<int64_t>(n_queries, 1));
@@ -343,13 +294,13 @@ struct SelectBlocks {
                   {size, n_slots, q_offset, first_blocks, local_blocks, exclude_own != 0},
                   int(d_k),
                   real<T>(scale * 1.4426950408889634),
-                  in.q,
-                  in.k,
+                  in.q.v,
+                  in.k.v,
                   {},
-                  in.lse,
+                  in.lse.v,
                   out.block_index,
                   pattern.n_units(),
-                  aligned<T>(d_k, in.q, in.k)};
+                  aligned<T>(d_k, in.q.v, in.k.v)};
     constexpr int64_t narrow = INT32_MAX / 1024;
     select.narrow = std::max({length, step, size, unit * pattern.group}) < narrow;
     if (select.narrow) select.by_stride = Divisor(step), select.by_size = Divisor(size);
@@ -362,7 +313,7 @@ struct SelectBlocks {
     to.find(stretches, call.stream);
     if constexpr (Select::parts == 2)
       launch_threads(n_rows * split_lanes, call.stream, nsa_split_rows, n_rows, int(d_k),
-                     select.depth(), select.wide, in.k, select.split_k);
+                     select.depth(), select.wide, in.k.v, select.split_k);
     select.choose_tiles();
     if (pattern.rows() && n_slots)
       launch(nsa_select_blocks<T>, grid_of(ceil_div(select.n_units, select.units()) * n_heads),

@@ -5,7 +5,7 @@
 
 namespace gnograd {
 
-// lse in two parts, max + ln(sum), each `softmax_copies` times a row, as Ascend's operators have
+// lse in two parts, max + ln(sum), each `softmax_copies` times a row, as nsa_selected_attention has
 // it.
 constexpr int softmax_copies = 8;
 template <class R>

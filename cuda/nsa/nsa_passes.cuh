@@ -11,10 +11,10 @@
 namespace gnograd {
 
 // Arrays of a call, each or null.
-template <class T>
+template <class T, class S>
 struct NsaInputs {
-  const T *q, *k, *v, *gate;
-  const real<T>*positions_q = nullptr, *positions_k = nullptr, *slope = nullptr;
+  Input<T, S> q, k, v, gate = {};
+  Input<real<T>, S> positions_q = {}, positions_k = {}, slope = {};
 };
 template <class T>
 struct NsaGradients {
@@ -280,7 +280,8 @@ template <class T>
 struct SparseAttention {
   using R = real<T>;
   using D = Dual<R>;
-  using Inputs = NsaInputs<T>;
+  template <class S>
+  using Inputs = NsaInputs<T, S>;
   using Gradients = NsaGradients<T>;
 
   NsaSizes sizes;
@@ -292,28 +293,27 @@ struct SparseAttention {
 
   int64_t n_rows() const { return sizes.pattern.rows(); }
   // A bias needs points in some dimensions.
-  bool valid(const Inputs& in) const { return sizes.valid() && (!in.slope || sizes.d > 0); }
+  template <class S>
+  bool valid(const Inputs<S>& in) const {
+    return sizes.valid() && (!in.slope || sizes.d > 0);
+  }
 
   template <class S>
-  NsaProblem<T, S> problem(const Inputs& in, const Inputs& tangents, const T* g) const {
-    const bool wide = aligned<T>(sizes.d_k, in.q, in.k, tangents.q, tangents.k) &&
-                      aligned<T>(sizes.d_v, in.v, tangents.v, g);
+  NsaProblem<T, S> problem(const Inputs<S>& in, const T* g) const {
+    const bool wide = aligned<T>(sizes.d_k, in.q.v, in.k.v, in.q.d, in.k.d) &&
+                      aligned<T>(sizes.d_v, in.v.v, in.v.d, g);
     return {sizes.pattern,
             int(sizes.d_k),
             int(sizes.d_v),
             R(sizes.scale),
-            {in.q, tangents.q},
-            {in.k, tangents.k},
-            {in.v, tangents.v},
-            {in.gate, tangents.gate},
+            in.q,
+            in.k,
+            in.v,
+            in.gate,
             wide,
             1,
             1,
-            {{in.positions_q, tangents.positions_q},
-             {in.positions_k, tangents.positions_k},
-             {in.slope, tangents.slope},
-             sizes.pattern.query_heads(),
-             int(sizes.d)}};
+            {in.positions_q, in.positions_k, in.slope, sizes.pattern.query_heads(), int(sizes.d)}};
   }
 
   // Lists of visitors, where they are needed for more than gradients to keys.
@@ -325,17 +325,19 @@ struct SparseAttention {
     if (keys_first(sizes.pattern)) gnograd::make_lists(sizes.pattern, lists, stream);
   }
   // lse alone
-  NsaForwardPass<T, R> only_lse(const Inputs& in, R* lse, const VisitorLists& lists,
+  NsaForwardPass<T, R> only_lse(const Inputs<D>& in, R* lse, const VisitorLists& lists,
                                 const RecordSpace& space) {
-    return {{problem<R>(in, {}, nullptr), nullptr, nullptr, nullptr, nullptr, lse, {}, {}},
+    const Inputs<R> values{{in.q.v},           {in.k.v},           {in.v.v},    {in.gate.v},
+                           {in.positions_q.v}, {in.positions_k.v}, {in.slope.v}};
+    return {{problem(values, nullptr), nullptr, nullptr, nullptr, nullptr, lse, {}, {}},
             lists,
             space,
             workspace};
   }
 
-  int forward(const Inputs& in, T* out, R* lse, const SplitLse<R>& split = {}) {
+  int evaluate(const Inputs<R>& in, T* out, R* lse, const SplitLse<R>& split = {}) {
     if (!valid(in)) return GNOGRAD_CUDA_VALUE;
-    const auto p = problem<R>(in, {}, nullptr);
+    const auto p = problem(in, nullptr);
     const VisitorLists lists = take_lists();
     const int64_t any = forward_record_bytes(p);
     const bool on_fragments = fits_fragments(p) && visits_fit<T>(p.d_k, p.d_v);
@@ -350,9 +352,9 @@ struct SparseAttention {
     return cudaGetLastError();
   }
 
-  int jvp(const Inputs& in, const Inputs& tangents, T* t_out, R* t_lse) {
+  int evaluate(const Inputs<D>& in, T* t_out, R* t_lse) {
     if (!valid(in)) return GNOGRAD_CUDA_VALUE;
-    const auto p = problem<D>(in, tangents, nullptr);
+    const auto p = problem(in, nullptr);
     const VisitorLists lists = take_lists();
     const int64_t per_query = forward_record_bytes(p);  // more than those for lse
     const RecordSpace space = take_records(p.pattern, per_query, per_query, workspace);
@@ -369,12 +371,12 @@ struct SparseAttention {
   }
 
   // out and lse may come from the forward pass; null: computed here
-  int vjp(const T* g, const R* g_lse, const Inputs& in, const T* out, const R* lse,
-          const Gradients& grad) {
+  int reverse(const T* g, const R* g_lse, const Inputs<R>& in, const T* out, const R* lse,
+              const Gradients& grad) {
     if (!valid(in)) return GNOGRAD_CUDA_VALUE;
     const RowStatistics<R> known{workspace.take<R>(n_rows()), workspace.take<R>(n_rows())};
     const bool saved = out && lse;
-    const auto p = problem<R>(in, {}, g);
+    const auto p = problem(in, g);
     const VisitorLists lists = gnograd::take_lists(p.pattern, workspace);
     const int64_t any = std::max(forward_record_bytes(p), gradient_record_bytes(p));
     NsaFragmentSpace<T> fragments;
@@ -399,12 +401,12 @@ struct SparseAttention {
     return cudaGetLastError();
   }
 
-  int hvp(const T* g, const R* g_lse, const Inputs& in, const Inputs& tangents,
-          const Gradients& grad) {
+  int reverse(const T* g, const R* g_lse, const Inputs<D>& in, const T*, const R*,
+              const Gradients& grad) {
     if (!valid(in)) return GNOGRAD_CUDA_VALUE;
     R* lse = workspace.take<R>(n_rows());
     const RowStatistics<D> known{workspace.take<D>(n_rows()), workspace.take<D>(n_rows())};
-    const auto p = problem<D>(in, tangents, g);
+    const auto p = problem(in, g);
     const VisitorLists lists = gnograd::take_lists(p.pattern, workspace);
     const int64_t per_query = std::max(forward_record_bytes(p), gradient_record_bytes(p));
     const RecordSpace space = take_records(p.pattern, per_query, per_query, workspace);
@@ -422,13 +424,13 @@ struct SparseAttention {
   }
 
   // lse of the forward pass in two parts
-  int vjp(const T* g, const Inputs& in, const T* out, const SplitLse<const R>& split,
-          const Gradients& grad) {
+  int reverse(const T* g, const Inputs<R>& in, const T* out, const SplitLse<const R>& split,
+              const Gradients& grad) {
     if (!valid(in)) return GNOGRAD_CUDA_VALUE;
     R* lse = workspace.take<R>(n_rows());
     if (workspace.sufficient())
       launch_threads(n_rows(), stream, nsa_join_lse<R>, n_rows(), split, lse);
-    return vjp(g, nullptr, in, out, lse, grad);
+    return reverse(g, nullptr, in, out, lse, grad);
   }
 };
 

@@ -15,11 +15,6 @@ namespace {
 
 enum AggregationCode { agg_sum, agg_mean };
 
-template <class T>
-struct RelationalGradients {
-  T *x, *w, *coeff, *own;  // each or null
-};
-
 template <class T, class S>
 struct RelationalAggregation {
   const gnograd_cuda_graph& graph;
@@ -89,7 +84,7 @@ struct RelationalAggregation {
     return cudaGetLastError();
   }
 
-  int gradients(const T* g, const RelationalGradients<T>& grad) const {
+  int gradients(const T* g, const AggRelationalRecords::Gradients<T>& grad) const {
     if (!valid()) return GNOGRAD_CUDA_VALUE;
     const Csc rows = by_dst(graph), sources = by_src(graph);
     const Cut cut = take_cut(rows, workspace), source_cut = take_cut(sources, workspace);
@@ -145,55 +140,21 @@ struct RelationalAggregation {
 // ---- the operator ----
 
 template <class T>
-struct AggRelational {
-  const gnograd_cuda_graph* graph;
-  int64_t n_features, n_own_features, n_relations, n_bases;
-  const int32_t* edge_type;  // [n_edges]
-  int aggregation;
-
-  struct Inputs {
-    const T* x;      // [n_src, n_features]
-    const T* w;      // [n_edges], or null: 1
-    const T* coeff;  // [n_relations, n_bases], or null
-    const T* own;    // [n_dst, n_own_features], or null
-  };
-  struct Outputs {
-    T* out;  // [n_dst, (n_bases or n_relations) * n_features + n_own_features]
-  };
-  struct Cotangents {
-    const T* out;
-  };
-  using Gradients = RelationalGradients<T>;
-
+struct AggRelational : AggRelationalRecords {
   template <class S>
-  RelationalAggregation<T, S> over(const Inputs& in, const Inputs& tangents, Call& call) const {
-    return {*graph,
-            n_features,
-            n_own_features,
-            n_relations,
-            n_bases,
-            edge_type,
-            aggregation,
-            {in.x, tangents.x},
-            {in.w, tangents.w},
-            {in.coeff, tangents.coeff},
-            {in.own, tangents.own},
-            call.workspace,
-            call.stream};
+  RelationalAggregation<T, S> over(const Inputs<T, S>& in, Call& call) const {
+    return {*graph,    n_features,     n_own_features, n_relations, n_bases,
+            edge_type, aggregation,    in.x,           in.w,        in.coeff,
+            in.own,    call.workspace, call.stream};
   }
-
-  int forward(const Inputs& in, const Outputs& out, Call& call) const {
-    return over<real<T>>(in, {}, call).forward(out.out);
+  template <class S>
+  int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
+    return over(in, call).forward(out.out);
   }
-  int vjp(const Cotangents& g, const Inputs& in, const Gradients& grad, Call& call) const {
-    return over<real<T>>(in, {}, call).gradients(g.out, grad);
-  }
-  int jvp(const Inputs& in, const Inputs& tangents, const Outputs& out, Call& call) const {
-    return over<Dual<real<T>>>(in, tangents, call).forward(out.out);
-  }
-  int hvp(const Cotangents& g, const Inputs& in, const Inputs& tangents, const Gradients& grad,
-          Call& call) const {
-    return over<Dual<real<T>>>(in, tangents, call).gradients(g.out, grad);
+  template <class S>
+  int reverse(const Cotangents<T>& g, const Inputs<T, S>& in, const Gradients<T>& grad,
+              Call& call) const {
+    return over(in, call).gradients(g.out, grad);
   }
 };
 

@@ -98,14 +98,14 @@ def function(head: str, parameters: Sequence[tuple[str, str]], width: int = WIDT
     return "\n".join([f"{head}(", *lines])
 
 
-def fill(template: Path, sections: dict[str, str]) -> str:
+def fill(template: Path, sections: dict[str, str], text: str = "") -> str:
     """A header from its template, in which a line ``@name@`` stands for a section.
 
-    Every section must have its line, and every line its section.
+    Every section must have its line, and every line its section. `text` is in place of the file's.
     """
     places = [
         (line, line[1:-1] if line.startswith("@") and line.endswith("@") else "")
-        for line in template.read_text().splitlines()
+        for line in (text or template.read_text()).splitlines()
     ]
     named = {name for _, name in places if name}
     for name in sorted(sections.keys() ^ named):

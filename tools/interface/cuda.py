@@ -3,12 +3,15 @@
 
 usage: cuda.py header TARGET                gnograd_cuda.h
        cuda.py fortran TARGET               gnograd_cuda.f90, the header in Fortran
+       cuda.py records TARGET               what kernels of declared operators get
        cuda.py entries SOURCE.cu TARGET     the C functions of the operators of a source
        cuda.py prototypes TARGET            all of them as text, for gnograd_cuda_prototypes
 
 cuda/gnograd_cuda.h.in has the rest of the header, and the types of each operator: a line
-``@operator f32 f64@`` stands for all functions of an operator. A source defines the operators whose
-class template it has: agg_weighted is AggWeighted (cuda/device/call.cuh describes the form).
+``@operator f32 f64@`` stands for all functions of an operator. Where Python declares none, a block
+has their parameters in C: the sizes, then each face with its groups of arrays. A source defines the
+operators whose class template it has: agg_weighted is AggWeighted (cuda/device/call.cuh describes
+the form).
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ TYPES = {
     "f32": "float", "f64": "double", "f16": "__half", "bf16": "__nv_bfloat16", "i32": "int32_t",
     "i64": "int64_t",
 }  # fmt: skip
+BLOCK = r"^@(\w+) [^@\n]+\n(.*?)^@$"
 CALL = (("void *workspace", ""), ("size_t workspace_bytes", ""), ("void *stream", ""))
 
 Parameter = tuple[str, str]
@@ -50,8 +54,7 @@ class Class:
     name: str
     sizes: tuple[Parameter, ...]
     faces: tuple[Face, ...]
-    unread: str = ""
-    """Comment of the header: saved arrays that vjp does not read."""
+    declared: Operator | None = None
 
     @property
     def template(self) -> str:
@@ -68,7 +71,7 @@ def declared(op: Operator) -> Class:
         parameters = tuple(tuple(_array(array) for _, array in group) for _, group in groups)
         faces.append(Face(face, parameters))
     before = tuple(c.before_arrays(op, "gnograd_cuda_graph"))
-    return Class(op.name, before, tuple(faces), c.unread(op, "cuda"))
+    return Class(op.name, before, tuple(faces), op)
 
 
 def _array(array: Array) -> Parameter:
@@ -76,314 +79,46 @@ def _array(array: Array) -> Parameter:
     return c.pointer(array, "void", "void"), real + c.shape(array)
 
 
-def _parse(text: str) -> tuple[Parameter, ...]:
-    """Parameters in C, each on a line, a comment behind it."""
-    found = re.findall(r"^\s*(.+?),?(?:  /\* (.*) \*/)?$", text.strip(), re.MULTILINE)
-    return tuple((parameter, comment) for parameter, comment in found)
+def undeclared() -> list[Class]:
+    """Functions that Python calls but does not declare as operators."""
+    comments: list[str] = []
+
+    def hide(comment: re.Match[str]) -> str:
+        comments.append(comment[1])
+        return f"#{len(comments) - 1}"
+
+    def parameters(text: str) -> tuple[Parameter, ...]:
+        items = [" ".join(item.split()).partition("#") for item in text.split(",")]
+        return tuple((item, comments[int(number)] if number else "") for item, _, number in items)
+
+    found = []
+    for name, block in re.findall(BLOCK, TEMPLATE.read_text(), re.MULTILINE | re.DOTALL):
+        sizes, functions = re.sub(r" /\* (.*?) \*/", hide, block).split(";", 1)
+        faces = [
+            Face(face, tuple(map(parameters, groups.split(";"))))
+            for face, groups in re.findall(r"(\w+)\((.*?)\);", functions, re.DOTALL)
+        ]
+        found.append(Class(name, parameters(sizes), tuple(faces)))
+    return found
 
 
-_POINTS = """
-const void *sources,  /* [n_src, d] */
-const void *destinations,  /* [n_dst, d] */
-const int64_t *source_items,  /* [n_items+1] or null */
-const int64_t *destination_items,  /* [n_items+1] or null */
-"""
-_TABLE = """
-double *positions,  /* [n_src, d] */
-int32_t *order,  /* [n_src] */
-int32_t *starts,  /* [n_buckets+1] */
-double *grid,  /* [2] */
-int32_t *found,  /* [n_dst, room] */
-int64_t *offsets,  /* [n_dst+1] */
-"""
-_ROWS = _parse("""
-const int64_t *offsets,  /* [n_dst+1] */
-const int32_t *indices,  /* [offsets[n_dst]] */
-""")
-_KEPT = """
-int64_t *kept_offsets,  /* [n_dst+1] */
-int32_t *marks,  /* [offsets[n_dst]/32 + n_dst] */
-"""
-_CELL = _parse("""
-const void *points,  /* [n, d] */
-const double *lattice,  /* [d (2 d + 1) + 1] */
-""")
-_CANDIDATES = _parse("""
-const int32_t *base
-const int32_t *point
-const int32_t *shift
-const int64_t *candidate_offsets,  /* [n+1] */
-const int32_t *candidates,  /* [candidate_offsets[n]] */
-""")
-_QUERY = """
-const void *query,  /* [n_queries, n_query_heads, d_k] */
-const void *key,  /* [n_keys, n_heads, d_k] */
-const void *value,  /* [n_keys, n_heads, d_v] */
-"""
-_ATTENTION_OUT = """
-void *attention_out,  /* [n_queries, n_query_heads, d_v] */
-void *softmax_max,  /* [n_queries, n_query_heads, 8] */
-void *softmax_sum,  /* [n_queries, n_query_heads, 8] */
-"""
-_ENDS = _parse("""
-const void *src,  /* [n_given] */
-const void *dst,  /* [n_given] */
-""")
-_KEPT_ENDS = _parse("""
-void *kept_src,  /* [n_given] */
-void *kept_dst,  /* [n_given] */
-int64_t *found,  /* [1] */
-""")
-_BY_SOURCE = """
-int64_t *src_offsets,  /* [n_src+1] */
-int32_t *src_indices,  /* [n_edges] */
-int64_t *src_edges,  /* [n_edges] */
-int64_t *src_positions,  /* [n_edges] or null */
-int64_t *found,  /* [2] */
-"""
-_BOTH_ORDERS = _parse(
-    """
-int64_t *offsets,  /* [n_dst+1] */
-int32_t *indices,  /* [n_edges] */
-int64_t *edge_ids,  /* [n_edges] */
-"""
-    + _BY_SOURCE.strip().replace(" or null", "")
-)
-UNDECLARED = (
-    Class(
-        "graph_from_edges",
-        _parse("""
-int64_t n_src
-int64_t n_dst
-int64_t n_given
-int self_loops
-"""),
-        (
-            Face("largest", (_ENDS, _parse("int64_t *largest,  /* [2] */"))),
-            Face("build", (_ENDS, _BOTH_ORDERS)),
-            Face("rows", (_ENDS, _BOTH_ORDERS)),
-        ),
-    ),
-    Class(
-        "graph_rows",
-        _parse("int64_t n_dst\nint64_t n_edges"),
-        (
-            Face(
-                "ends",
-                (
-                    _parse("""
-const int64_t *offsets,  /* [n_dst+1] */
-const void *indices,  /* [n_edges] */
-const int64_t *edge_ids,  /* [n_edges] or null */
-"""),
-                    _parse("void *src,  /* [n_edges] */\nvoid *dst,  /* [n_edges] */"),
-                ),
-            ),
-        ),
-    ),
-    Class(
-        "graph_union",
-        _parse("int64_t n_src\nint64_t n_dst\nint64_t n_given"),
-        (Face("first", (_ENDS, _KEPT_ENDS)),),
-    ),
-    Class(
-        "graph_from_csc",
-        _parse("""
-int64_t n_src
-int64_t n_dst
-int64_t n_edges
-"""),
-        (
-            Face(
-                "build",
-                (
-                    _parse("""
-const int64_t *offsets,  /* [n_dst+1] */
-const void *sources,  /* [n_edges] */
-const int64_t *edge_ids,  /* [n_edges] or null */
-"""),
-                    _parse("int32_t *indices,  /* [n_edges] */\n" + _BY_SOURCE.strip()),
-                ),
-            ),
-        ),
-    ),
-    Class(
-        "nsa_selected_attention",
-        _parse("""
-int64_t n_queries
-int64_t n_keys
-int64_t n_query_heads
-int64_t n_heads
-int64_t d_k
-int64_t d_v
-int64_t n_sequences
-const int32_t *topk_indices,  /* [n_queries, n_heads, select_block_count] */
-const int64_t *cu_q,  /* [n_sequences+1] or null */
-const int64_t *cu_k,  /* [n_sequences+1] or null */
-double scale_value
-int64_t select_block_size
-int64_t select_block_count
-int sparse_mode
-"""),
-        (
-            Face("forward", (_parse(_QUERY), _parse(_ATTENTION_OUT))),
-            Face(
-                "vjp",
-                (
-                    _parse("const void *attention_out_grad"),
-                    _parse(_QUERY),
-                    _parse(re.sub(r"(?m)^void", "const void", _ATTENTION_OUT)),
-                    _parse("void *dq\nvoid *dk\nvoid *dv"),
-                ),
-            ),
-        ),
-    ),
-    Class(
-        "neighbors",
-        _parse("""
-int64_t n_src
-int64_t n_dst
-int64_t d
-int64_t n_items
-int64_t n_buckets
-double radius
-double period_x
-double period_y
-double period_z
-int exclude_self
-int64_t max_neighbors
-int64_t seed
-int64_t room
-"""),
-        (
-            Face("count", (_parse(_POINTS), _parse(_TABLE))),
-            Face(
-                "fill",
-                (
-                    _parse(_POINTS)[1:] + _parse(re.sub(r"(?m)^(?=\w)", "const ", _TABLE)),
-                    _parse("int32_t *indices,  /* [offsets[n_dst]] */"),
-                ),
-            ),
-        ),
-    ),
-    Class(
-        "nearer_neighbors",
-        _parse("""
-int64_t n_src
-int64_t n_dst
-int64_t d
-double radius
-double period_x
-double period_y
-double period_z
-"""),
-        (
-            Face("count", (_parse(_POINTS)[:2] + _ROWS, _parse(_KEPT))),
-            Face(
-                "fill",
-                (
-                    _ROWS + _parse(re.sub(r"(?m)^(?=\w)", "const ", _KEPT)),
-                    _parse("int32_t *kept,  /* [kept_offsets[n_dst]] */"),
-                ),
-            ),
-        ),
-    ),
-    Class(
-        "nearest_neighbors",
-        _parse("""
-int64_t n_src
-int64_t n_dst
-int64_t d
-int64_t n_items
-int64_t k
-double radius
-double period_x
-double period_y
-double period_z
-int exclude_self
-int ascending
-"""),
-        (
-            Face(
-                "find",
-                (
-                    _parse(_POINTS),
-                    _parse("""
-int32_t *found,  /* [n_dst, k] */
-int64_t *offsets,  /* [n_dst+1] */
-"""),
-                ),
-            ),
-            Face(
-                "fill",
-                (
-                    _parse("const int32_t *found\nconst int64_t *offsets"),
-                    _parse("int32_t *indices,  /* [offsets[n_dst]] */"),
-                ),
-            ),
-        ),
-    ),
-    Class(
-        "neighbor_list",
-        _parse("""
-int64_t n
-int64_t d
-int64_t n_images
-double radius
-int full
-"""),
-        (
-            Face(
-                "images",
-                (
-                    _CELL,
-                    _parse("""
-int64_t *starts,  /* [n+1] */
-int32_t *base,  /* [n, d] */
-int64_t *exponent,  /* [1] */
-"""),
-                ),
-            ),
-            Face(
-                "place",
-                (
-                    _CELL + _parse("const int64_t *starts\nconst int32_t *base"),
-                    _parse("""
-double *inside,  /* [n, d] */
-double *copies,  /* [n_images, d] */
-int32_t *point,  /* [n_images] */
-int32_t *shift,  /* [n_images, d] */
-"""),
-                ),
-            ),
-            Face("count", (_CELL + _CANDIDATES, _parse("int64_t *offsets,  /* [n+1] */"))),
-            Face(
-                "fill",
-                (
-                    _CELL + _CANDIDATES + _parse("const int64_t *offsets"),
-                    _parse("""
-int32_t *indices,  /* [offsets[n]] */
-int32_t *shifts,  /* [offsets[n], d] */
-double *distances,  /* [offsets[n]] */
-double *vectors,  /* [offsets[n], d] */
-"""),
-                ),
-            ),
-        ),
-    ),
-)
-"""Functions that Python calls but does not declare as operators."""
+def template() -> str:
+    """The template of the header, with a line for each operator."""
+    flags = re.MULTILINE | re.DOTALL
+    return re.sub(
+        BLOCK, lambda found: found[0].partition("\n")[0] + "@", TEMPLATE.read_text(), flags=flags
+    )
 
 
 def classes() -> dict[str, Class]:
     """All operators by their names."""
-    found = [*map(declared, read_operators()), *UNDECLARED]
+    found = [*map(declared, read_operators()), *undeclared()]
     return {operator.name: operator for operator in found}
 
 
 def types_of() -> dict[str, list[str]]:
     """The types of every operator in the header."""
-    lines = re.findall(r"^@(\w+) (.*)@$", TEMPLATE.read_text(), re.MULTILINE)
+    lines = re.findall(r"^@(\w+) (.*)@$", template(), re.MULTILINE)
     return {name: types.split() for name, types in lines}
 
 
@@ -398,7 +133,8 @@ def functions(operator: Class, type_: str) -> Iterable[tuple[Face, bool, str, li
 
 def declare(operator: Class, types: Sequence[str]) -> str:
     """All functions of an operator. Arrays are explained where they come first."""
-    lines, explained = [operator.unread] if operator.unread else [], set[str]()
+    unread = operator.declared and c.unread(operator.declared, "cuda")
+    lines, explained = [unread] if unread else [], set[str]()
     for type_ in types:
         for _, counts, name, parameters in functions(operator, type_):
             commented = [
@@ -417,26 +153,98 @@ def name_of(parameter: str) -> str:
     return parameter.split()[-1].lstrip("*")
 
 
+GROUPS = {
+    "Inputs": ("forward", ("inputs",)),
+    "Outputs": ("forward", ("outputs", "saved")),
+    "Cotangents": ("vjp", ("cotangents",)),
+    "Saved": ("vjp", ("saved",)),
+    "Gradients": ("vjp", ("gradients",)),
+}
+"""Records of arrays: a face that has all of them, and their groups there."""
+
+
+def record(op: Operator) -> str:
+    """The static arguments of an operator, and its arrays, as its class template gets them."""
+    lines = [f"struct {declared(op).template}Records {{"]
+    for parameter, comment in c.before_arrays(op, "gnograd_cuda_graph"):
+        lines.append(f"  {parameter};" + (f"  // {comment}" if comment else ""))
+    for name, (face, groups) in GROUPS.items():
+        arrays = _of(op, face, groups) if face in op.faces else []
+        if not arrays:
+            continue
+        inputs = name == "Inputs"
+        lines += ["", f"  template <class T{', class S' * inputs}>", f"  struct {name} {{"]
+        for member, array in arrays:
+            type_ = {**c.INTEGERS, "real": "T", "wide": "real<T>"}[array.dtype]
+            const = "" if array.written else "const "
+            text = (
+                f"Input<{type_}, S> {member}" if inputs else f"{const}{type_}* {member} = nullptr"
+            )
+            lines.append(f"    {text};  // {c.shape(array)}")
+        lines.append("  };")
+    return "\n".join([*lines, "};"])
+
+
+def _of(op: Operator, face: str, groups: Sequence[str]) -> list[tuple[str, Array]]:
+    """The arrays of a face that are in some groups, by their names in the declaration."""
+    names = [(group, name.lower()) for group, name in op.declaration.operands(face)]
+    pairs = zip(names, op.operands(face), strict=True)
+    return [(name, array) for (group, name), (_, array) in pairs if group in groups]
+
+
+def records() -> str:
+    """The records of all declared operators."""
+    found = [record(op) for op in read_operators()]
+    head = "// Written by tools/interface/cuda.py from the declarations of operators.\n"
+    return "\n\n".join([f"{head}#pragma once\nnamespace gnograd {{", *found, "}\n"])
+
+
 def define(operator: Class, type_: str) -> str:
     """The functions of an operator for a type: each calls a member of its class."""
     sizes = [name_of(text) for text, _ in operator.sizes]
+    start, end = ("{", "}") if operator.declared is None else ("{{", "}}")
     lines = []
     for face, counts, name, parameters in functions(operator, type_):
-        if counts:
-            head, run, groups = "size_t", "count_workspace(", ["{}"] * len(face.groups)
+        head, run = ("size_t", "count_workspace(") if counts else ("int", "run_face(")
+        run += "" if counts else "workspace, workspace_bytes, stream, "
+        if operator.declared is None:
+            member, arguments = _call(face, counts)
         else:
-            head, run = "int", "run_face(workspace, workspace_bytes, stream, "
-            groups = [
-                "{" + ", ".join(f"array({name_of(text)})" for text, _ in group) + "}"
-                for group in face.groups
-            ]
+            member, arguments = _call_declared(operator.declared, face.name, type_, counts)
         lines.append(_wrap(f"{head} {name}(", [text for text, _ in parameters], ") {"))
         lines.append(f"  return {run}[&](Call& call) {{")
-        lines.append(_wrap(f"    const {operator.template}<{TYPES[type_]}> op{{", sizes, "};"))
-        lines.append(_wrap(f"    return op.{face.name}(", [*groups, "call"], ");"))
+        made = f"    const {operator.template}<{TYPES[type_]}> op{start}"
+        lines.append(_wrap(made, sizes, f"{end};"))
+        lines.append(_wrap(f"    return op.{member}(", [*arguments, "call"], ");"))
         lines.append("  });")
         lines.append("}")
     return "\n".join(lines)
+
+
+def _call(face: Face, counts: bool) -> tuple[str, list[str]]:
+    """Member function of a class, and its arguments: a group of arrays each."""
+    groups = [[] if counts else [f"array({name_of(text)})" for text, _ in g] for g in face.groups]
+    return face.name, [f"{{{', '.join(group)}}}" for group in groups]
+
+
+def _call_declared(op: Operator, face: str, type_: str, counts: bool) -> tuple[str, list[str]]:
+    """Member function of a declared operator, and its arguments: records, and inputs in pairs."""
+
+    def group(*groups: str) -> list[str]:
+        arrays = [array for group, array in op.operands(face) if group in groups]
+        return [] if counts else [f"array({array.name})" for array in arrays]
+
+    real = f"real<{TYPES[type_]}>"
+    tangents = group("tangents")
+    number = f"Dual<{real}>" if face in ("jvp", "hvp") else real
+    pairs = itertools.zip_longest(group("inputs"), tangents, fillvalue="nullptr")
+    inputs = ", ".join(f"{{{value}, {tangent}}}" for value, tangent in pairs)
+    inputs = f"{declared(op).template}Records::Inputs<{TYPES[type_]}, {number}>{{{inputs}}}"
+    if face in ("forward", "jvp"):
+        return "evaluate", [inputs, f"{{{', '.join(group('outputs', 'saved'))}}}"]
+    others = [f"{{{', '.join(group(name))}}}" for name in ("cotangents", "saved", "gradients")]
+    saved = [others[1]] if op.saved else []
+    return "reverse", [others[0], inputs, *saved, others[2]]
 
 
 def _wrap(head: str, items: Sequence[str], end: str) -> str:
@@ -449,7 +257,7 @@ def _wrap(head: str, items: Sequence[str], end: str) -> str:
 
 def write_entries(source: Path, target: Path) -> None:
     """The C functions of the operators whose class templates are in a source."""
-    names = set(re.findall(r"\b(?:struct|using) (\w+)", source.read_text()))
+    names = set(re.findall(r"\b(?:struct|using) (?:\w+::)?(\w+)", source.read_text()))
     types = types_of()
     found = [operator for operator in classes().values() if operator.template in names]
     missing = [operator.name for operator in found if operator.name not in types]
@@ -467,7 +275,7 @@ def header() -> str:
         for name, types in types_of().items()
         if name in operators
     }
-    return c.fill(TEMPLATE, sections)
+    return c.fill(TEMPLATE, sections, template())
 
 
 def without_comments() -> str:
@@ -631,6 +439,8 @@ if __name__ == "__main__":
             c.write(Path(target), header())
         case ["fortran", target]:
             write_fortran(Path(target))
+        case ["records", target]:
+            c.write(Path(target), records())
         case ["entries", source, target]:
             write_entries(Path(source), Path(target))
         case ["prototypes", target]:
