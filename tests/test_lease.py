@@ -144,6 +144,7 @@ def test_clocks_of_the_machine_are_left_alone(tmp_path, monkeypatch):
 
 
 def test_without_what_was_prepared_it_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(lease, "NEEDED", [])  # PyTorch need not be here
     monkeypatch.setattr(lease, "PREPARED", tmp_path)
     monkeypatch.setattr(lease, "UNPACKED", tmp_path / "unpacked")
     with pytest.raises(SystemExit, match="make lease prepares it"):
