@@ -80,6 +80,13 @@ def test_an_empty_folder_has_a_page(tmp_path):
     assert "Checks: 0 well, 0 not" in run.stdout and "None were timed." in run.stdout
 
 
+def test_what_is_missing_is_said_before_minutes_are_spent(tmp_path, monkeypatch):
+    monkeypatch.setattr(lease, "NEEDED", ["numpy", "no_such_package"])
+    with pytest.raises(SystemExit, match="has no no_such_package, which the checks need"):
+        lease.main(["1", "--out", str(tmp_path / "out")])
+    assert not (tmp_path / "out").exists()
+
+
 def test_published_cases_are_cases():
     assert set(lease.PUBLISHED) <= set(cases.CASES)
     nodes, edges = cases.icosahedron(2)
