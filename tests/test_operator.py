@@ -527,7 +527,7 @@ def test_null_pointer_of_an_input_that_must_be_there(name, monkeypatch):
                 run(operator, face, dtype, nulled)
             refused.append(label)
 
-    monkeypatch.setattr(op, "_known", Recent(1))  # none that other tests have prepared
+    monkeypatch.setattr(op, "known", Recent(1))  # none that other tests have prepared
     monkeypatch.setattr(cpu, "run", with_nulls)
     op(*inputs, **static)
     assert refused == [label for label, _ in needed]

@@ -115,7 +115,7 @@ def test_other_static_arguments():
     ]
     fresh = []
     for way in ways:
-        gg.mha_gat._known = Recent(8)
+        gg.mha_gat.known = Recent(8)
         fresh.append(gg.mha_gat(x, x, a, graph=g, **way))
     for _ in range(2):
         for way, expected in zip(ways, fresh, strict=True):
@@ -234,7 +234,7 @@ def test_wrong_after_right():
     messages = []
     for again in (False, True):
         for k, (error, call) in enumerate(wrong):
-            op._known = Recent(8)
+            op.known = Recent(8)
             if again:
                 right()
             with pytest.raises(error, match="agg_weighted") as caught:
@@ -270,7 +270,7 @@ def test_values_of_static_arrays_count():
 def test_lengths_that_come_by_are_forgotten():
     for n in range(1, 500):
         gg.agg_simple(np.ones((1, n)), graph=gg.Graph([0, 1], [0]))
-    assert len(gg.agg_simple._known) <= 2 * operator._KINDS_OF_CALLS
+    assert len(gg.agg_simple.known) <= 2 * operator._KINDS_OF_CALLS
 
 
 def test_recent_keeps_what_is_used():

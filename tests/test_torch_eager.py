@@ -111,6 +111,19 @@ def test_values_and_first_derivatives(name, graph):
     compare(run)
 
 
+def test_other_gradients_of_a_call_like_an_earlier_one(graph):
+    """A later call of the same types and shapes that wants gradients of other inputs gets them."""
+    x, w = torch.randn(5, 3, dtype=torch.float64), torch.randn(8, dtype=torch.float64)
+    c = torch.randn(5, 3, dtype=torch.float64)
+    expected = gg.agg_weighted.vjp(c.numpy(), (x.numpy(), w.numpy()), graph=graph)
+    for wanted in ([0], [1], [0, 1], [1]):
+        leaves = [t.clone().requires_grad_(k in wanted) for k, t in enumerate((x, w))]
+        out = gt.agg_weighted(*leaves, graph=graph)
+        found = torch.autograd.grad(out, [leaves[k] for k in wanted], c)
+        for gradient, k in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(gradient.numpy(), expected[k])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_second_derivatives(name, graph):
     leaves, function = bind(name, graph)

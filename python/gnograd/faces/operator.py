@@ -44,7 +44,7 @@ __all__ = ["Array", "Function", "Operator", "function", "operator", "spread"]
 P = ParamSpec("P")
 R = TypeVar("R")
 """Arguments and result of an operator's declaration, for type checkers."""
-_KINDS_OF_CALLS = 64
+_KINDS_OF_CALLS = 128
 """Number of kinds of calls, at least, for which an operator keeps the results of its checks."""
 
 
@@ -167,7 +167,8 @@ class Function(Generic[P, R]):
         ]
         self._absent = (None,) * len(self.inputs)
         self._names = frozenset(self.inputs)
-        self._known = Recent(_KINDS_OF_CALLS)
+        self.known = Recent(_KINDS_OF_CALLS)
+        """Prepared calls of every front, by static arguments, dtypes and shapes."""
 
     def __repr__(self) -> str:
         return f"<gnograd operator {self.name}>"
@@ -204,17 +205,10 @@ class Function(Generic[P, R]):
         if isinstance(graph, GraphInParts):
             return graph.faces.forward(graph, self, inputs, return_saved, out, static)
         ordered, given = self.ordered(inputs, static)
-        key, addresses = self._key("forward", bool(return_saved), ordered, given, out)
-        known = self._known.get(key)
-        results: Sequence[Array]
-        if known is not None:
-            results, saved = known.run(given.get("graph"), addresses), known.saved
-        else:
-            call = self._call(ordered, given)
-            results, saved = call.results(return_saved, out), call.places_of_saved
-            call.run("forward", results)
-            if key is not None:
-                self._known.put(key, call.prepared("forward", 0, results))
+        results, saved = self._results(
+            "forward", bool(return_saved), ordered, ordered, given, out,
+            lambda call: call.results(return_saved, out),
+        )  # fmt: skip
         result = self.returned(results[: self.n_outputs], static)
         return (result, tuple(results[k] for k in saved)) if return_saved else result
 
@@ -403,29 +397,53 @@ class Function(Generic[P, R]):
         signature = self.declaration.signature(values)
         return Call(self.name, signature, inputs, values, self.codes(values))
 
-    def _key(
+    def _results(
         self,
         face: str,
         choice: Hashable,
-        given: tuple[Array, ...],
+        arrays: tuple[Array, ...],
+        inputs: Sequence[Array],
         static: Mapping[str, Any],
-        out: Sequence[Array] | Array = None,
-    ) -> tuple[Hashable, Any]:
-        """Key that a call shares with calls for which the same checks hold, and its arrays.
+        out: Sequence[Array] | Array,
+        memory: Callable[[Call], tuple[Array, ...]],
+        **groups: Any,
+    ) -> tuple[tuple[Array, ...], tuple[int, ...]]:
+        """Results of a face, and the positions of those that are saved.
 
-        The arrays are as the prepared call of their backend takes them: on a CPU their addresses.
+        The checks of an earlier call hold for this one, too, if `out` is not given, kernels can
+        take all arrays as they are, and static arguments are plain numbers and names.
 
-        None as key where there is more to check: memory for results, arrays that kernels cannot
-        take as they are, static arguments other than plain numbers and names.
+        Parameters
+        ----------
+        face : str
+        choice : hashable
+            All that distinguishes calls of the face besides arrays and static arguments.
+        arrays : tuple of array
+            All arrays but the results, in the order of the face.
+        inputs, static, out
+            As for the face.
+        memory : callable
+            Memory for the results of a call.
+        **groups
+            Arrays besides the inputs, as callers gave them.
         """
-        if out is not None or choice is _NEEDS_CHECKS:
-            return None, ()
-        found = cpu.layouts(given) or layouts_on_gpu(given)
-        of_static = key_of(static)
-        if found is None or of_static is None:
-            return None, ()
-        layouts, addresses = found
-        return (face, choice, of_static, layouts), addresses
+        key = None
+        if out is None and choice is not _NEEDS_CHECKS:
+            found, of_static = cpu.layouts(arrays) or layouts_on_gpu(arrays), key_of(static)
+            if found is not None and of_static is not None:
+                key = face, choice, of_static, found[0]
+                known = self.known.get(key)
+                if known is not None:
+                    return tuple(known.run(static.get("graph"), found[1])), known.saved
+        call = self._call(inputs, static)
+        checked = {group: getattr(call, group)(given) for group, given in groups.items()}
+        results = memory(call)
+        if any(result is not None for result in results):
+            call.run(face, results, **checked)
+            if key is not None:
+                n_absent = len(checked.get("saved", ())) - len(_items(groups.get("saved")))
+                self.known.put(key, call.prepared(face, n_absent, results))
+        return results, call.places_of_saved
 
 
 class Operator(Function[P, R]):
@@ -472,22 +490,11 @@ class Operator(Function[P, R]):
                 tuple[Array, ...],
                 graph.faces.vjp(graph, self, cotangent, inputs, wrt, saved, out, static),
             )
-        given = *self._cotangents(cotangent), *self._padded(inputs), *_items(saved)
-        choice = _choice(wrt, saved is None)
-        key, addresses = self._key("vjp", choice, given, static, out)
-        known = self._known.get(key)
-        if known is not None:
-            return tuple(known.run(static.get("graph"), addresses))
-        call = self._call(inputs, static)
-        cotangents = call.cotangents(cotangent)
-        kept = call.saved(saved)
-        gradients = call.gradients(self.wanted(wrt), out)
-        if any(gradient is not None for gradient in gradients):
-            call.run("vjp", gradients, cotangents=cotangents, saved=kept)
-            if key is not None:
-                n_absent = len(kept) - len(_items(saved))
-                self._known.put(key, call.prepared("vjp", n_absent, gradients))
-        return gradients
+        arrays = *self._cotangents(cotangent), *self._padded(inputs), *_items(saved)
+        return self._results(
+            "vjp", _choice(wrt, saved is None), arrays, inputs, static, out,
+            lambda call: call.gradients(self.wanted(wrt), out), cotangents=cotangent, saved=saved,
+        )[0]  # fmt: skip
 
     def jvp(
         self,
@@ -513,19 +520,11 @@ class Operator(Function[P, R]):
         graph = static.get("graph")
         if isinstance(graph, GraphInParts):
             return graph.faces.jvp(graph, self, inputs, tangents, out, static)
-        given = *self._padded(inputs), *self._padded(tangents)
-        key, addresses = self._key("jvp", None, given, static, out)
-        known = self._known.get(key)
-        outputs: tuple[Array, ...]
-        if known is not None:
-            outputs = tuple(known.run(static.get("graph"), addresses))
-        else:
-            call = self._call(inputs, static)
-            directions = call.tangents(tangents)
-            outputs = call.memory(call.signature.outputs, out)
-            call.run("jvp", outputs, tangents=directions)
-            if key is not None:
-                self._known.put(key, call.prepared("jvp", 0, outputs))
+        arrays = *self._padded(inputs), *self._padded(tangents)
+        outputs, _ = self._results(
+            "jvp", None, arrays, inputs, static, out,
+            lambda call: call.memory(call.signature.outputs, out), tangents=tangents,
+        )  # fmt: skip
         return self.returned(outputs, static)
 
     def hvp(
@@ -566,20 +565,12 @@ class Operator(Function[P, R]):
                 tuple[Array, ...],
                 graph.faces.hvp(graph, self, cotangent, inputs, tangents, wrt, out, static),
             )
-        given = *self._cotangents(cotangent), *self._padded(inputs), *self._padded(tangents)
-        key, addresses = self._key("hvp", _choice(wrt), given, static, out)
-        known = self._known.get(key)
-        if known is not None:
-            return tuple(known.run(static.get("graph"), addresses))
-        call = self._call(inputs, static)
-        cotangents = call.cotangents(cotangent)
-        directions = call.tangents(tangents)
-        gradients = call.gradients(self.wanted(wrt), out)
-        if any(gradient is not None for gradient in gradients):
-            call.run("hvp", gradients, cotangents=cotangents, tangents=directions)
-            if key is not None:
-                self._known.put(key, call.prepared("hvp", 0, gradients))
-        return gradients
+        arrays = *self._cotangents(cotangent), *self._padded(inputs), *self._padded(tangents)
+        return self._results(
+            "hvp", _choice(wrt), arrays, inputs, static, out,
+            lambda call: call.gradients(self.wanted(wrt), out),
+            cotangents=cotangent, tangents=tangents,
+        )[0]  # fmt: skip
 
     def prepare_vjp(
         self,

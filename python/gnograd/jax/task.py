@@ -22,7 +22,6 @@ import numpy as np
 
 from gnograd.backends import cpu
 from gnograd.faces.operator import Function, spread
-from gnograd.faces.recent import Recent
 from gnograd.graphs.graph import Graph, LentForACall, lend, remote
 from gnograd.jax import xla
 from gnograd.notation import shapes
@@ -263,15 +262,11 @@ def _is_pairs(array: Any) -> bool:
     return array is not None and len(array.shape) == 2
 
 
-_known = Recent(256)
-"""Prepared calls by task, shapes and dtypes of buffers."""
-
-
 def run_on_cpu(call: xla.Call) -> None:
     """Run a call of XLA in host memory."""
     task = Task.read(call.attribute)
     key = call.attribute, *((operand.shape, operand.dtype) for operand in call.operands)
-    known = _known.get(key)
+    known = task.op.known.get(key)
     if known is not None:
 
         def into(graph: GraphArrays | None, addresses: list[int], results: list[int]) -> None:
@@ -293,7 +288,7 @@ def run_on_cpu(call: xla.Call) -> None:
     task.run(cpu, operands, results, lend_once)
     prepared = task.prepare(operands, lent[0] if lent else None)
     if prepared is not None:
-        _known.put(key, prepared)
+        task.op.known.put(key, prepared)
 
 
 def run_on_cuda(call: xla.Call) -> None:
@@ -332,7 +327,7 @@ def run_on_cuda(call: xla.Call) -> None:
     lent: list[Graph] = []
     device = cuda_library.library().integer("current_device")
     key = device, call.attribute, *((operand.shape, operand.dtype) for operand in call.operands)
-    known = _known.get(key)
+    known = task.op.known.get(key)
     try:
         if known is not None:
             task.repeat(known, call.operands, call.results, into)
@@ -342,7 +337,7 @@ def run_on_cuda(call: xla.Call) -> None:
             task.run(cuda, operands, results, lend_once)
             prepared = task.prepare(operands, lent[0] if lent else None)
         if prepared is not None:
-            _known.put(key, prepared)
+            task.op.known.put(key, prepared)
     finally:
         for block, size in scratch:
             call.free(block, size)

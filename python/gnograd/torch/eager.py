@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from torch.nn import Parameter
 
 from gnograd.backends import cpu
 from gnograd.faces.operator import Function, Operator, spread
-from gnograd.faces.recent import Recent, key_of
+from gnograd.faces.recent import key_of
 from gnograd.graphs.graph import Graph, LentForACall, lend
 from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.torch.arrays import as_arrays
@@ -29,7 +29,6 @@ from gnograd.torch.batches import is_batch
 __all__ = ["KnownCalls", "eager", "eager_function", "in_transform", "is_eager", "is_plain"]
 
 Tensors: TypeAlias = Sequence[Tensor | None]
-_KINDS_OF_CALLS = 64
 _PLAIN = frozenset({Tensor, Parameter})
 _NARROW = tuple(name.endswith("indices") for name in GraphArrays._fields)
 """True for the arrays of a graph that are int32; the others are int64."""
@@ -47,16 +46,14 @@ _CAN_TELL = hasattr(forward_ad, "_current_level") and all(
 """True if PyTorch has the private functions that report active modes."""
 
 
-class _Kind:
-    """Prepared calls for given static arguments and given types and shapes of inputs."""
+class _Kind(NamedTuple):
+    """Prepared call for given static arguments and given types and shapes of inputs."""
 
-    def __init__(self, forward: Any, static: dict[str, Any]) -> None:
-        self.forward = forward
-        self.static = static
-        """Static arguments, complete, without arrays and the graph."""
-        self.vjp: dict[tuple[bool, ...], tuple[tuple[Any, ...], Any]] = {}
-        """Layout of the tensors and prepared call, by the flags of wanted gradients and present
-        cotangents."""
+    forward: Any
+    static: dict[str, Any]
+    """Static arguments, complete, without arrays and the graph."""
+    of_static: tuple[Any, ...]
+    """Key of the static arguments."""
 
     def with_graph(self, graph: Graph | None) -> dict[str, Any]:
         """Static arguments of a call with this graph."""
@@ -116,8 +113,13 @@ def eager(
                 seen = _see(arrays)
                 if seen is not None:
                     layout, addresses, _, _copies = seen
-                    known = _known_vjp(op, ctx.kind, ctx.graph, wrt, arrays, layout)
-                    if known is not None:
+                    key = "eager vjp", ctx.kind.of_static, layout, wrt
+                    known = op.known.get(key)
+                    if known is None:
+                        static = ctx.kind.with_graph(ctx.graph)
+                        known = _prepared_vjp(op, arrays, wrt, static) or False
+                        op.known.put(key, known)
+                    if known is not False:
                         return None, *_run(known, ctx.graph, addresses)
             kept = [x for x in arrays[n_outputs + n :] if x is not None]
             inputs = arrays[n_outputs : n_outputs + n]
@@ -132,7 +134,6 @@ def _forward_of(
     op: Function[Any, Any], apply: Callable[..., Any] | None
 ) -> Callable[..., tuple[Any, ...] | None]:
     """Forward, through `apply` of the autograd function if a gradient may be needed."""
-    known = Recent(_KINDS_OF_CALLS)
     n, n_outputs = len(op.inputs), op.n_outputs
     absent = (None,) * n
 
@@ -146,13 +147,13 @@ def _forward_of(
         if of_static is None or seen is None:
             return None
         layout, addresses, wants_gradient, _copies = seen
-        key = of_static, layout
-        kind = known.get(key)
+        key = "eager", of_static, layout
+        kind = op.known.get(key)
         if kind is None:
-            kind = _kind(op, inputs, static)
+            kind = _kind(op, inputs, static, of_static)
             if kind is None:
                 return None
-            known.put(key, kind)
+            op.known.put(key, kind)
         graph: Any = static.get("graph")
         if of_tensors and graph.is_remote != (layout[0] != _CPU):
             return None  # the graph is elsewhere, which is an error
@@ -181,7 +182,6 @@ class KnownCalls:
     def __init__(self, op: Function[Any, Any], static: Sequence[str]) -> None:
         self.op = op
         self.static = static
-        self._known = Recent(2 * _KINDS_OF_CALLS)
 
     def forward(self, *args: Any) -> list[Tensor] | None:
         """Outputs and what is saved besides, from inputs and static arguments."""
@@ -192,11 +192,11 @@ class KnownCalls:
         if seen is None or given is None:
             return None
         (layout, addresses, _, _copies), (of_static, graph) = seen, given
-        key = "forward", of_static, layout
-        known = self._known.get(key)
+        key = "custom", of_static, layout
+        known = op.known.get(key)
         if known is None:
-            known = _kind(op, inputs, self._complete(static)) or False
-            self._known.put(key, known)
+            known = _kind(op, inputs, self._complete(static), of_static) or False
+            op.known.put(key, known)
         if known is False:
             return None
         results = self._run(known.forward, graph, addresses)
@@ -213,11 +213,11 @@ class KnownCalls:
         if seen is None or given is None:
             return None
         (layout, addresses, _, _copies), (of_static, graph) = seen, given
-        key = "vjp", of_static, layout, tuple(wrt)
-        known = self._known.get(key)
+        key = "custom vjp", of_static, layout, tuple(wrt)
+        known = self.op.known.get(key)
         if known is None:
             known = self._prepare_vjp(cotangents, inputs, kept, wrt, static) or False
-            self._known.put(key, known)
+            self.op.known.put(key, known)
         if known is False:
             return None
         call, needed = known
@@ -236,17 +236,8 @@ class KnownCalls:
             needed = [False] * len(needed)
         elif len(kept) != sum(needed):
             return None
-        try:
-            with as_arrays(inputs) as (array, _):
-                call = op.prepare_vjp(
-                    list(map(array, cotangents)),
-                    tuple(map(array, inputs)),
-                    list(compress(op.inputs, wrt)),
-                    spread(needed, map(array, kept)),
-                    values,
-                )
-        except Exception:  # raised again by the call with all checks
-            return None
+        arrays = [*cotangents, *inputs, *spread(needed, kept)]
+        call = _prepared_vjp(op, arrays, wrt, values)
         return None if call is None else (call, needed)
 
     def _operands(self, args: Sequence[Any]) -> tuple[Any, Any]:
@@ -362,7 +353,10 @@ def _see(tensors: Tensors) -> _Seen | None:
 
 
 def _kind(
-    op: Function[Any, Any], inputs: tuple[Any, ...], given: Mapping[str, Any]
+    op: Function[Any, Any],
+    inputs: tuple[Any, ...],
+    given: Mapping[str, Any],
+    of_static: tuple[Any, ...],
 ) -> _Kind | None:
     """Check a call of a new kind and prepare later ones; None if it has errors."""
     try:
@@ -373,37 +367,23 @@ def _kind(
         return None
     for name in ("graph", *op.arrays):
         static.pop(name, None)
-    return None if forward is None else _Kind(forward, static)
+    return None if forward is None else _Kind(forward, static, of_static)
 
 
-def _known_vjp(
-    op: Operator[Any, Any],
-    kind: _Kind,
-    graph: Graph | None,
-    wrt: tuple[bool, ...],
-    arrays: Tensors,
-    layout: tuple[Any, ...],
+def _prepared_vjp(
+    op: Operator[Any, Any], arrays: Tensors, wrt: Sequence[bool], static: Mapping[str, Any]
 ) -> Any:
-    """Prepared vjp for a kind of calls; None if types or shapes differ from those prepared."""
-    n, n_outputs = len(op.inputs), op.n_outputs
-    present = *wrt, *[c is not None for c in arrays[:n_outputs]]
-    found = kind.vjp.get(present)
-    if found is None:
-        try:
-            with as_arrays(arrays) as (array, _):
-                given = list(map(array, arrays))
-                known = op.prepare_vjp(
-                    given[:n_outputs],
-                    tuple(given[n_outputs : n_outputs + n]),
-                    list(compress(op.inputs, wrt)),
-                    given[n_outputs + n :],
-                    kind.with_graph(graph),
-                )
-        except Exception:
-            return None
-        found = kind.vjp[present] = layout, known
-    expected, known = found
-    return known if layout == expected else None
+    """Prepared vjp of cotangents, inputs and saved arrays; None if each call needs checks."""
+    n_outputs, end = op.n_outputs, op.n_outputs + len(op.inputs)
+    try:
+        with as_arrays(arrays) as (array, _):
+            given = tuple(map(array, arrays))
+            names = list(compress(op.inputs, wrt))
+            return op.prepare_vjp(
+                given[:n_outputs], given[n_outputs:end], names, given[end:], static
+            )
+    except Exception:  # raised again by the call with all checks
+        return None
 
 
 def _run(
