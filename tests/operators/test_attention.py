@@ -105,7 +105,10 @@ def test_rows_and_lists(case, rng):
     faces.check_hvp(case, FEW_LISTS, rng)
 
 
-@pytest.mark.parametrize(("num_heads", "channels"), [(8, 16), (4, 32), (3, 16), (1, 512), (8, 8)])
+@pytest.mark.parametrize(
+    ("num_heads", "channels"),
+    [(8, 16), (4, 32), (3, 16), (1, 512), (8, 8), (6, 8), (4, 4), (12, 4)],
+)
 @plain_cases
 def test_whole_vectors(case, num_heads, channels, rng):
     """Derivatives are adjoint and symmetric, and float32 is what float64 is."""

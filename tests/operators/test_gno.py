@@ -30,6 +30,19 @@ def test_order_of_the_edge_arrays_is_the_callers(rng):
     assert_array_equal(gg.gno(*inputs, graph=edges.graph), expected)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("widths", [(3, 31), (1, 1), (5, 40)])
+def test_any_number_of_features(rng, widths, dtype):
+    edges = power_law(10, 200)
+    h = rng.normal(size=(10, widths[0])).astype(dtype)
+    kappa = rng.normal(size=(200, *widths)).astype(dtype)
+    expected = np.zeros((10, widths[1]))
+    np.add.at(expected, edges.dst, np.einsum("ei,eio->eo", h[edges.src].astype(float), kappa))
+    near = 1e-4 if dtype == np.float32 else 1e-11
+    out = gg.gno_aggregate(h, kappa, graph=edges.graph)
+    assert_allclose(out, expected, rtol=near, atol=near)
+
+
 def test_two_steps_are_one(rng):
     edges = power_law(10, 50)
     h, *mlp = WEIGHTED.inputs(edges, rng)[:6]

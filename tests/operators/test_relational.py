@@ -43,6 +43,30 @@ def test_a_basis_for_every_relation_is_none(rng):
     assert_array_equal(gg.agg_relational(x, w, np.eye(4), **static), plain)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_number_of_features(rng, dtype):
+    # parts of 64, 32, ..., 1, rows that are short and one that is cut
+    n, width = 40, 103
+    dst = np.concatenate([np.zeros(9_000, np.int64), rng.integers(1, n, 200)])
+    src, types = rng.integers(0, n, len(dst)), rng.integers(0, 3, len(dst)).astype(np.int32)
+    graph = gg.Graph.from_edges(src, dst, n, n)
+    x, w, own = rng.normal(size=(n, width)), rng.random(len(dst)), rng.normal(size=(n, 2))
+    x, w, own = x.astype(dtype), w.astype(dtype), own.astype(dtype)
+    sums = np.zeros((n, 3, width))
+    np.add.at(sums, (dst, types), w[:, None].astype(float) * x[src])
+    out = gg.agg_relational(x, w, own=own, graph=graph, edge_type=types, n_relations=3)
+    near = {"rtol": 1e-3, "atol": 2e-2} if dtype == np.float32 else {"rtol": 1e-10, "atol": 1e-10}
+    assert_allclose(out[:, :-2], sums.reshape(n, -1), **near)
+    assert_array_equal(out[:, -2:], own)
+
+
+def test_types_of_rows_without_an_edge_do_not_count():
+    graph = gg.Graph(np.array([0, 1, 2]), np.array([1, 0], np.int32)).pad(4)
+    types = np.array([0, 1, -7, 9], np.int32)
+    out = gg.agg_relational(np.ones((2, 1)), graph=graph, edge_type=types, n_relations=2)
+    assert_array_equal(out, [[1, 0], [0, 1]])
+
+
 # ---- degenerate graphs (all faces run on every graph above) ----
 
 
