@@ -11,14 +11,19 @@ import base64
 import lzma
 import re
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 
 __all__ = ["in_text"]
 
-_DECOMPRESS = {"vtkZLibDataCompressor": zlib.decompress, "vtkLZMADataCompressor": lzma.decompress}
+_DECOMPRESS: dict[str, Callable[[Any], bytes]] = {
+    "vtkZLibDataCompressor": zlib.decompress,
+    "vtkLZMADataCompressor": lzma.decompress,
+}
 
 
 def in_text(path: str | Path) -> ElementTree.Element:
