@@ -75,6 +75,22 @@ def test_version() -> None:
     assert said.stdout == gnograd("--version").output == f"gnograd {gg.__version__}\n"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("options", [["--version"], ["info"], ["train", "poisson", "--help"]])
+def test_a_full_disk_behind_standard_output_is_told_in_a_line(options: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        program = [sys.executable, "-m", "gnograd", *options]
+        said = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert said.returncode == 1
+    expected = "gnograd: standard output cannot be written (No space left on device)\n"
+    assert said.stderr == expected
+
+
+def test_seeds_that_are_too_large_are_told() -> None:
+    result = gnograd("train", "points", "--data=a.npz", f"--seed={2**63}")
+    assert result.exit_code == 2 and "--seed" in result.output
+
+
 def test_help_loads_no_job() -> None:
     program = (
         "import sys; from gnograd.cli.app import app; "

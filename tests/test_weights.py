@@ -269,6 +269,16 @@ def _atomic(path):
         stream.write(b"whole")
 
 
+def test_a_name_that_is_no_utf_8(tmp_path):
+    torch = pytest.importorskip("torch")
+    folder = os.fsdecode(os.fsencode(tmp_path) + b"/m\xff")
+    os.mkdir(folder)
+    module, other = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    gg.save_weights(f"{folder}/a.safetensors", module)
+    gg.load_weights(f"{folder}/a.safetensors", other)
+    assert torch.equal(module.weight, other.weight)
+
+
 def test_modules_of_pytorch(tmp_path):
     torch = pytest.importorskip("torch")
     path = tmp_path / "module.safetensors"

@@ -102,8 +102,11 @@ contains
         & text(int(batch_size, int64))//", needs 1 or more")
     end if
     if (allocated(error)) return
+    self%batch_size = 1
     if (present(batch_size)) self%batch_size = batch_size
+    self%seed = 0
     if (present(seed)) self%seed = seed
+    self%shuffle = .true.
     if (present(shuffle)) self%shuffle = shuffle
     self%epoch = -1
     self%samples = samples

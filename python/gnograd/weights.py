@@ -417,10 +417,14 @@ def _assign_module(
             "load_weights: into is a mapping of names to arrays of a tape, or a module of PyTorch, "
             f"not {type(module).__name__}"
         )
-    from safetensors.torch import load_file
+    from safetensors.torch import load, load_file
 
     state = module.state_dict()
-    found = load_file(os.fspath(path))
+    try:
+        os.fspath(path).encode()
+        found = load_file(os.fspath(path))
+    except UnicodeEncodeError:  # safetensors opens only names in UTF-8 for PyTorch
+        found = load(Path(path).read_bytes())
     # tied weights are in the file once
     once = _without_shared(state)
     if strict:

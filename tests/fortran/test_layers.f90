@@ -44,6 +44,7 @@ contains
       & test_type("gno", test_gno), &
       & test_type("gat", test_gat), &
       & test_type("network on edges", test_edge_mlp), &
+      & test_type("layers that begin again", test_again), &
       & test_type("layers that cannot be", test_refused_layers), &
       & test_type("plain arrays", test_evaluate), &
       & test_type("plain arrays on graphs", test_evaluate_on_graphs), &
@@ -176,6 +177,54 @@ contains
       call check(error, all(abs(out(:, k) - wanted) < 1e-14), "values")
     end do
   end subroutine test_layer_norm
+
+  !> What is absent in a later init is the default, not what an earlier one was given.
+  subroutine test_again(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(initializer_type) :: initial
+    type(dense_type) :: dense
+    type(layer_norm_type) :: norm_layer
+    type(gat_type) :: gat
+    type(edge_mlp_type) :: edges
+    type(loader_type) :: loader
+    type(adam_type) :: adam
+    type(adamw_type) :: adamw
+    type(sgd_type) :: sgd
+    type(sample_type), allocatable :: samples(:)
+    type(array_type) :: x
+
+    call tape%init(error)
+    if (.not. allocated(error)) call make_samples(2, samples, error)
+    if (allocated(error)) return
+    x = tape%parameter([1.0_dp])
+    call dense%init(tape, initial, "d", 3, 2, bias=.false.)
+    call dense%init(tape, initial, "d2", 3, 2)
+    call check(error, dense%has_bias, "dense")
+    call norm_layer%init(tape, initial, "n", 3, eps=1.0_dp)
+    call norm_layer%init(tape, initial, "n2", 3)
+    call check(error, norm_layer%eps < 1e-4_dp, "layer norm")
+    call gat%init(tape, initial, "g", 3, 2, n_heads=4, concat_heads=.false., negative_slope=0.5_dp)
+    call gat%init(tape, initial, "g2", 3, 2)
+    call check(error, gat%n_heads == 1 .and. gat%concat_heads .and. gat%negative_slope < 0.3_dp, "gat")
+    call edges%init(tape, initial, "e", 3, 2, [4], residual=.false.)
+    call edges%init(tape, initial, "e2", 3, 2, [3])
+    call check(error, edges%residual, "network on edges")
+    if (.not. allocated(error)) call loader%init(samples, error, batch_size=2, seed=3, shuffle=.false.)
+    if (.not. allocated(error)) call loader%init(samples, error)
+    if (allocated(error)) return
+    call check(error, loader%batch_size == 1 .and. loader%seed == 0 .and. loader%shuffle, "loader")
+    if (.not. allocated(error)) call adam%init([x], 0.1_dp, error, 0.5_dp, 0.6_dp, 1.0_dp, 0.3_dp)
+    if (.not. allocated(error)) call adam%init([x], 0.1_dp, error)
+    if (.not. allocated(error)) call adamw%init([x], 0.1_dp, error, 0.5_dp, weight_decay=0.3_dp)
+    if (.not. allocated(error)) call adamw%init([x], 0.1_dp, error)
+    if (.not. allocated(error)) call sgd%init([x], 0.1_dp, error, momentum=0.9_dp)
+    if (.not. allocated(error)) call sgd%init([x], 0.1_dp, error)
+    if (allocated(error)) return
+    call check(error, all(abs([adam%beta1, adam%beta2, adam%eps, adam%weight_decay, adamw%beta1, &
+      & adamw%weight_decay, sgd%momentum] - [0.9_dp, 0.999_dp, 1e-8_dp, 0.0_dp, 0.9_dp, 0.01_dp, &
+      & 0.0_dp]) < 1e-12_dp), "optimizers")
+  end subroutine test_again
 
   subroutine test_mlp(error)
     type(error_type), allocatable, intent(out) :: error

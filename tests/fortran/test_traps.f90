@@ -40,7 +40,8 @@ contains
       & test_type("causal windows, empty selections", test_nsa), &
       & test_type("searches for near points", test_searches), &
       & test_type("operations of the tape, real32", test_tape_r32), &
-      & test_type("operations of the tape, real64", test_tape_r64)]
+      & test_type("operations of the tape, real64", test_tape_r64), &
+      & test_type("arrays without numbers", test_no_numbers)]
   end function traps_tests
 
   !> Stop at exceptions, or go on; exceptions belong to a thread, so that there is only one.
@@ -73,6 +74,34 @@ contains
     call trap(.false.)
     call check(error, graph%n_edges == 200, "edges")
   end subroutine test_searches
+
+  !> Means, norms and the like of nothing, with their derivatives.
+  subroutine test_no_numbers(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(array_type) :: x, y(9)
+    real(dp) :: none(4, 0)
+    real(dp), allocatable :: grad(:, :)
+    integer :: k
+
+    call tape%init(error)
+    if (allocated(error)) return
+    call trap(.true.)
+    x = tape%parameter(none)
+    y = [mean(x), sum(mean(x, 1)), sum(mean(x, 2)), norm(x), sum(norm(x, 2)), sum(softmax(x, 1)), &
+      & sum(softmax(x, 2)), sum(matmul(transpose(x), x)), sum(exp(x)/x)]
+    do k = 1, size(y)
+      call tape%backward(y(k), error)
+      if (.not. allocated(error)) call x%grad(grad, error)
+      if (allocated(error)) exit
+    end do
+    call trap(.false.)
+    if (allocated(error)) return
+    call check(error, .not. (ieee_is_finite(y(1)%value()) .or. ieee_is_finite(y(3)%value())), &
+      & "means of nothing are no numbers")
+    call check(error, all([(abs(y(k)%value()) <= 0, k=4, 9)]) .and. abs(y(2)%value()) <= 0, "sums")
+    call check(error, size(grad, 1) == 4 .and. size(grad, 2) == 0, "shape of the gradient")
+  end subroutine test_no_numbers
 
   subroutine test_tape_r32(error)
     type(error_type), allocatable, intent(out) :: error

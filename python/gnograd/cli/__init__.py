@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The command `gnograd`: training jobs and facts of the installation."""
 
+import errno
 import os
 import sys
-from collections.abc import Callable
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from gnograd.distributed.launchers import launched
@@ -22,7 +23,8 @@ def main() -> None:
         from gnograd.cli.app import app
 
         if first:
-            app()
+            with _output_in_full():
+                app()
         else:
             _silently(app)
     except ModuleNotFoundError as error:
@@ -34,6 +36,29 @@ def main() -> None:
             if first
             else 1
         ) from error
+
+
+@contextmanager
+def _output_in_full() -> Iterator[None]:
+    """Say in one line that standard output, such as a file on a full disk, takes no more."""
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:  # None: it is closed
+                sys.stdout.flush()
+    except OSError as error:
+        if error.filename is not None or error.errno not in _FULL:
+            raise
+        # the interpreter writes the rest at its end, which would fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        closed = error.errno == errno.EPIPE
+        text = f"gnograd: standard output cannot be written ({error.strerror})"
+        raise SystemExit(1 if closed else text) from None
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE)
+"""Errors of a stream that takes no more."""
 
 
 def _silently(app: Callable[..., Any]) -> None:

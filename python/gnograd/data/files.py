@@ -6,6 +6,7 @@ from __future__ import annotations
 import glob
 import importlib.util
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -294,9 +295,21 @@ def _is_mesh(path: Path) -> bool:
     return path.suffix.lower() in {**mesh.FORMATS, **vtk_data.FORMATS}
 
 
+def _check_order(files: Sequence[Path]) -> None:
+    """Raise DataError if numbers in names, as decimal ones, have another order."""
+    numbers = [[float(n) for n in re.findall(r"[0-9]+(?:\.[0-9]+)?", f.stem)] for f in files]
+    for before, after, a, b in zip(files, files[1:], numbers, numbers[1:], strict=False):
+        if a > b:
+            raise DataError(
+                f"{after}: comes before or after {before.name}, as numbers in names are whole or "
+                "decimal; number the files, or list them with their times in a .pvd file"
+            )
+
+
 def _as_times(loaded: Sequence[Contents], states: Sequence[str]) -> Contents:
     """Join meshes with one time each to a trajectory."""
     first = loaded[0]
+    _check_order([each.path for each in loaded])
     for each in loaded:
         if each.series:
             raise DataError(f"{each.path}: has several times; give it as a path of its own")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Arrays of an HDF5 file, by their paths: ``group/dataset``."""
+"""Arrays of an HDF5 file, by their paths: ``group/dataset``, with scales of their attributes."""
 
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,18 @@ from numpy.typing import NDArray
 from gnograd.data.contents import Contents, DataError, numeric, reason
 from gnograd.data.readers import library as memory
 from gnograd.data.readers.library import CLAIM, Budget, library
+from gnograd.data.readers.packing import Packing
 from gnograd.data.stored import LARGE, slabs
 
 LIBRARIES = ("h5py", "hdf5plugin")
 """Modules to import; the second, if installed, registers filters on import."""
+
+_MATLAB = (
+    "", "double", "single", "logical", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)),
+)  # fmt: skip
+"""Classes of MATLAB that are numbers."""
+_NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
+"""What NetCDF writes as the name of a dimension alone."""
 
 
 def contents(path: Path) -> Contents:
@@ -26,22 +34,23 @@ def contents(path: Path) -> Contents:
     h5py = library("h5py", path)
     try:
         with h5py.File(path, "r") as file:
-            arrays, unused = arrays_of(file, h5py, Budget(path.stat().st_size))
+            arrays, unused, notes = arrays_of(file, h5py, Budget(path.stat().st_size))
     except Exception as error:  # h5py raises almost anything on invalid bytes
         raise DataError(f"{path}: cannot be read as HDF5 ({reason(error)})") from error
-    return Contents(path, "HDF5", arrays, unused)
+    return Contents(path, "HDF5", arrays, unused, notes=notes)
 
 
 def arrays_of(
     group: Any, h5py: Any, budget: Budget
-) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Arrays of a group and its subgroups, and reasons why others cannot be used.
+) -> tuple[dict[str, NDArray[Any]], dict[str, str], dict[str, str]]:
+    """Arrays of a group and its subgroups, reasons why others cannot be used, and notes.
 
     Links to other files are not followed, for safety. Objects with several names, or that contain
     themselves, are taken once.
     """
     arrays: dict[str, NDArray[Any]] = {}
     unused: dict[str, str] = {}
+    notes: dict[str, str] = {}
     seen = {_place(group, h5py): "/"}
 
     def visit(group: Any, before: str, depth: int) -> None:
@@ -55,26 +64,35 @@ def arrays_of(
             if (first := seen.setdefault(_place(item, h5py), full)) != full:
                 unused[full] = f"it is '{first}' by another name"
             elif isinstance(item, h5py.Group):
-                if depth < 16:
+                if "MATLAB_sparse" in item.attrs:
+                    unused[full] = "it is sparse; store it dense"
+                elif depth < 16:
                     visit(item, f"{full}/", depth + 1)
                 else:
                     unused[full] = "it is too deep"
             elif isinstance(item, h5py.Dataset):
                 why = refused(item) or (None if budget.take(item.nbytes) else CLAIM)
+                if why is None:
+                    try:
+                        packing = Packing.of(item.attrs, item.dtype)
+                    except DataError as error:
+                        why = str(error)
                 if why:
                     unused[full] = why
                 else:
-                    arrays[full] = _read(item)
+                    arrays[full] = _read(item, packing)
+                    notes[full] = packing.note if packing else ""
 
     visit(group, "", 0)
-    return arrays, unused
+    return arrays, unused, notes
 
 
-def _read(item: Any) -> NDArray[Any]:
+def _read(item: Any, packing: Packing | None) -> NDArray[Any]:
     if item.nbytes < LARGE or not item.shape:
-        return np.asarray(item[()])
+        array = np.asarray(item[()])
+        return array if packing is None else packing.unpacked(array)
     where = slabs(item.shape, item.dtype.itemsize, item.chunks)
-    return memory.assemble(item.shape, item.dtype, (item[part] for part in where))
+    return memory.unpacked(item.shape, item.dtype, (item[part] for part in where), packing)
 
 
 def _place(item: Any, h5py: Any) -> tuple[int, int]:
@@ -83,10 +101,22 @@ def _place(item: Any, h5py: Any) -> tuple[int, int]:
     return about.fileno, about.addr
 
 
+def _word(value: Any) -> str:
+    """Text of an attribute."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
 def refused(item: Any) -> str | None:
     """Reason why a dataset is not read, or None."""
-    if item.shape is None:
+    if item.shape is None or item.attrs.get("MATLAB_empty"):
         return "it is empty"
+    kind = _word(item.attrs.get("MATLAB_class", ""))
+    if kind == "char":
+        return "it is text"
+    if kind not in _MATLAB or "MATLAB_object_decode" in item.attrs:
+        return f"it is a {kind or 'object'} of MATLAB"
+    if _word(item.attrs.get("NAME", "")).startswith(_NO_VARIABLE):
+        return "it is a dimension without coordinates"
     if why := numeric(np.empty(0, item.dtype)):
         return why
     if item.is_virtual or item.external:

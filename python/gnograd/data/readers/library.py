@@ -49,6 +49,16 @@ assemble: Callable[..., NDArray[Any]] = in_memory
 process that reads for another one writes large ones to files, which the other maps."""
 
 
+def unpacked(
+    shape: Sequence[int], dtype: np.dtype[Any], parts: Iterable[NDArray[Any]], packing: Any
+) -> NDArray[Any]:
+    """Array of its parts, by their `Packing` if they have one."""
+    if packing is None:
+        return assemble(shape, dtype, parts)
+    kind = packing.unpacked(np.empty(0, dtype)).dtype
+    return assemble(shape, kind, map(packing.unpacked, parts))
+
+
 class Budget:
     """Limit of the memory of all arrays of one file, from the size of the file.
 

@@ -74,7 +74,7 @@ def _version_7_3(path: Path) -> Contents:
     h5py = library("h5py", path)
     try:
         with h5py.File(path, "r") as file:
-            arrays, unused = arrays_of(file, h5py, Budget(path.stat().st_size))
+            arrays, unused, _ = arrays_of(file, h5py, Budget(path.stat().st_size))
     except Exception as error:
         raise DataError(f"{path}: cannot be read as MATLAB 7.3 ({reason(error)})") from error
     # MATLAB's first axis runs fastest, HDF5's last one; names with # are contents of cell arrays

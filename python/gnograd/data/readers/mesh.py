@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError, numeric, reason
-from gnograd.data.readers import gmsh, vtk_lists
+from gnograd.data.readers import appended, gmsh, vtk_lists
 from gnograd.data.readers import library as limits
 from gnograd.data.readers.hdf5 import refused
 from gnograd.data.readers.library import CLAIM, Budget, library
@@ -99,8 +99,14 @@ def contents(path: Path) -> Contents:
 
 
 def _by_meshio(meshio: Any, path: Path, kind: str) -> Mesh:
-    with _folder_of(path):
+    if kind == "vtu" and path.read_bytes().count(b"<Piece") > 1:
+        raise DataError("it has several pieces, of which meshio takes the cells of the last one")
+    meshio.vtu._vtu._parse_raw_binary = appended.in_text
+    with _folder_of(path), contextlib.redirect_stderr(io.StringIO()) as said:
         found = meshio.read(path, file_format=kind)
+    # what it warns of it leaves out: cells that it does not know, and fields
+    if "Warning" in said.getvalue():
+        raise DataError(f"meshio leaves out a part of it; {_WRITE_VTU}")
     cells = [(block.type, block.data) for block in found.cells]
     return Mesh(found.points, cells, found.point_data or {}, found.cell_data or {}, {})
 
@@ -304,10 +310,44 @@ def _series(meshio: Any, path: Path) -> Mesh | None:
             if reader.num_steps < 2:
                 return None
             points, cells = reader.read_points_cells()
-            steps = [reader.read_data(k) for k in range(reader.num_steps)]
+            blocks = [(block.type, block.data) for block in cells]
+            made: Mesh | None = None
+            for collection in reader.domain.iterfind("Grid[@GridType='Collection']"):
+                if collection.get("CollectionType") != "Temporal":
+                    raise DataError("it has a collection that is not one of times")
+                reader.collection = list(collection)
+                steps = [reader.read_data(k) for k in range(len(reader.collection))]
+                for (time, *_), grid in zip(steps, reader.collection, strict=True):
+                    _check_same_mesh(reader, grid, time)
+                every = [
+                    Mesh(points, blocks, fields, on_cells, {}) for _, fields, on_cells in steps
+                ]
+                part: Mesh = vtk_lists.in_time([time for time, *_ in steps], every, Mesh)
+                made = part if made is None else _with_fields(made, part)
+            return made
     except (meshio.ReadError, KeyError, IndexError, AssertionError):
         return None
-    blocks = [(block.type, block.data) for block in cells]
-    every = [Mesh(points, blocks, fields, on_cells, {}) for _, fields, on_cells in steps]
-    made: Mesh = vtk_lists.in_time([time for time, *_ in steps], every, Mesh)
-    return made
+
+
+def _check_same_mesh(reader: Any, grid: Any, time: float) -> None:
+    """Raise DataError if a grid of a series has another mesh than the one that is taken for all."""
+    for tag in ("Geometry", "Topology"):
+        first, here = (g.find(f"{tag}/DataItem") for g in (reader.mesh_grid, grid))
+        if first is None or here is None or first.text == here.text:
+            continue
+        if not np.array_equal(reader._read_data_item(first), reader._read_data_item(here)):
+            raise DataError(f"the mesh at time {time:.7g} is not the first one; write one for all")
+
+
+def _with_fields(mesh: Mesh, other: Mesh) -> Mesh:
+    """Mesh with the fields of another collection of a file, which has the same times."""
+    assert mesh.times is not None and other.times is not None
+    if not np.array_equal(mesh.times, other.times):
+        raise DataError("its collections have different times; write each as a file")
+    if twice := {*mesh.fields, *mesh.on_cells} & {*other.fields, *other.on_cells}:
+        raise DataError(f"'{min(twice)}' is in several collections; write each as a file")
+    return mesh._replace(
+        fields={**mesh.fields, **other.fields},
+        on_cells={**mesh.on_cells, **other.on_cells},
+        unused={**mesh.unused, **other.unused},
+    )

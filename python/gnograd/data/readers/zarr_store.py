@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gnograd.data.contents import Contents, DataError, numeric, reason
 from gnograd.data.readers import library as memory
 from gnograd.data.readers.library import CLAIM, Budget, library, size_of
+from gnograd.data.readers.packing import Packing
 from gnograd.data.stored import LARGE, slabs
 
 LIBRARIES = ("zarr",)
@@ -38,6 +39,7 @@ def contents(path: Path) -> Contents:
     zarr = library("zarr", path)
     arrays: dict[str, NDArray[Any]] = {}
     unused: dict[str, str] = {}
+    notes: dict[str, str] = {}
     try:
         if not any((path / name).exists() for name in (*_METADATA, ".zgroup")):
             raise DataError("it is a folder without zarr's metadata")
@@ -50,23 +52,39 @@ def contents(path: Path) -> Contents:
                 unused[name] = why
                 continue
             array = zarr.open_array(store=str(folder), mode="r")
-            why = numeric(np.empty(0, array.dtype))
+            packing, why = None, numeric(np.empty(0, array.dtype))
+            try:
+                packing = Packing.of(_attributes(folder, array), array.dtype)
+            except DataError as error:
+                why = why or str(error)
             if why or not budget.take(array.nbytes):
                 unused[name] = why or CLAIM.replace("file", "store")
             else:
-                arrays[name] = _read(array)
+                arrays[name] = _read(array, packing)
+                notes[name] = packing.note if packing else ""
     except DataError as error:
         raise DataError(f"{path}: cannot be read as zarr ({error})") from error
     except Exception as error:
         raise DataError(f"{path}: cannot be read as zarr ({reason(error)})") from error
-    return Contents(path, "zarr", arrays, unused)
+    return Contents(path, "zarr", arrays, unused, notes=notes)
 
 
-def _read(array: Any) -> NDArray[Any]:
+def _read(array: Any, packing: Packing | None) -> NDArray[Any]:
     if array.nbytes < LARGE or not array.shape:
-        return np.asarray(array[...])
+        found = np.asarray(array[...])
+        return found if packing is None else packing.unpacked(found)
     where = slabs(array.shape, array.dtype.itemsize, array.chunks)
-    return memory.assemble(array.shape, array.dtype, (np.asarray(array[part]) for part in where))
+    parts = (np.asarray(array[part]) for part in where)
+    return memory.unpacked(array.shape, array.dtype, parts, packing)
+
+
+def _attributes(folder: Path, array: Any) -> dict[str, Any]:
+    """Attributes of an array; xarray has missing numbers of version 2 as those of absent chunks."""
+    about = dict(array.attrs)
+    fill = _metadata(folder).get("fill_value")
+    if (folder / ".zarray").exists() and "_ARRAY_DIMENSIONS" in about and fill is not None:
+        about.setdefault("_FillValue", np.asarray(array.fill_value))
+    return about
 
 
 def _only_files(path: Path) -> None:
