@@ -80,6 +80,13 @@ def test_an_empty_folder_has_a_page(tmp_path):
     assert "Checks: 0 well, 0 not" in run.stdout and "None were timed." in run.stdout
 
 
+def test_what_is_missing_is_said_before_minutes_are_spent(tmp_path, monkeypatch):
+    monkeypatch.setattr(lease, "NEEDED", ["numpy", "no_such_package"])
+    with pytest.raises(SystemExit, match="has no no_such_package, which the checks need"):
+        lease.main(["1", "--out", str(tmp_path / "out")])
+    assert not (tmp_path / "out").exists()
+
+
 def test_published_cases_are_cases():
     assert set(lease.PUBLISHED) <= set(cases.CASES)
     nodes, edges = cases.icosahedron(2)
@@ -137,6 +144,7 @@ def test_clocks_of_the_machine_are_left_alone(tmp_path, monkeypatch):
 
 
 def test_without_what_was_prepared_it_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(lease, "NEEDED", [])  # PyTorch need not be here
     monkeypatch.setattr(lease, "PREPARED", tmp_path)
     monkeypatch.setattr(lease, "UNPACKED", tmp_path / "unpacked")
     with pytest.raises(SystemExit, match="make lease prepares it"):

@@ -12,9 +12,9 @@
                       cases: to see that the plan itself works
 
 `make lease` prepares build/lease on a machine with compilers; the folder of sources goes along with
-it. The machine with the GPU needs Python of the version that was prepared for, NumPy and PyTorch;
-pytest with pytest-xdist and pytest-timeout, JAX, CuPy, ncu and compute-sanitizer are used if they
-are there. Nothing is downloaded or compiled, and no clock is changed.
+it. The machine with the GPU needs Python of the version that was prepared for, NumPy, SciPy and
+PyTorch; pytest with pytest-xdist and pytest-timeout, JAX, CuPy, ncu and compute-sanitizer are used
+if they are there. Nothing is downloaded or compiled, and no clock is changed.
 
 Every step is a process of its own with a time of its own, and writes what it finds line by line:
 steps.json, checks.jsonl, times.jsonl, tests.txt, sanitizers.txt, metrics.csv, log.txt, page.md.
@@ -44,6 +44,7 @@ ROOT = TOOLS.parents[1]
 PREPARED = ROOT / "build" / "lease"
 UNPACKED = PREPARED / "unpacked"
 SECONDS = {"1": 350.0, "2": 225.0}
+NEEDED = ["numpy", "scipy", "torch"]
 CASES = [
     "nsa", "agg_sum_128", "mha_simple", "gno_64", "icosahedron_h_to_h", "window", "edge_mlp",
 ]  # fmt: skip
@@ -441,6 +442,9 @@ def main(arguments: list[str] | None = None) -> int:
     if given.command == "page":
         print(page(given.out))
         return 0
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        sys.exit(f"{sys.executable} has no {', '.join(missing)}, which the checks need")
     seconds = SECONDS[given.command] if given.seconds is None else given.seconds
     lease = Lease(given.out.absolute(), seconds, given.stand_in)
     lease.unpack()
