@@ -223,6 +223,22 @@ def test_compiled_programs_repeat_calls_without_checks(name, graph, monkeypatch)
     assert bool(checked) == any(isinstance(value, np.ndarray) for value in static)
 
 
+def test_compiled_passes_enter_the_dispatcher_once(graph, monkeypatch):
+    leaves, function = bind("mha_gat", graph)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    again = []
+    original = torch._ops.OpOverload.redispatch
+    monkeypatch.setattr(
+        torch._ops.OpOverload, "redispatch", lambda *args: again.append(args) or original(*args)
+    )
+    function(*leaves)
+    assert again  # PyTorch's rule records gradients
+    again.clear()
+    with torch.no_grad():
+        function(*leaves)
+    assert not again
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_some_gradients(name, graph):
     leaves, function = bind(name, graph)

@@ -24,36 +24,39 @@ module gnograd_autodiff_memory
     !> One of the two is associated, or none
     real(sp), pointer, contiguous :: r32(:) => null()
     real(dp), pointer, contiguous :: r64(:) => null()
-    !> Memory that they are a view of
-    real(dp), pointer, contiguous, private :: memory(:) => null()
+    !> Block of the pool that they are a view of; 0: none
+    integer :: block = 0
   end type values_type
 
   type :: block_type
     real(dp), pointer, contiguous :: memory(:) => null()
+    !> Shelf for its size
+    integer :: shelf = 0
+    !> Next free block of the shelf; 0: none
+    integer :: next = 0
   end type block_type
-
-  !> Free blocks of one size, a stack.
-  type :: shelf_type
-    type(block_type), allocatable :: blocks(:)
-    integer :: n = 0, room = 0
-  end type shelf_type
 
   !> Smallest block, in doubles, as a power of two
   integer, parameter :: first_power = 6
-  !> Sizes between two powers of two: at most a quarter of a block is wasted
-  integer, parameter :: sizes = 4
+  !> Sizes between two powers of two, 2**power_of_sizes: at most a quarter of a block is wasted
+  integer, parameter :: power_of_sizes = 2, sizes = 2**power_of_sizes
   !> More than any machine has
   integer, parameter :: last_power = 50
   integer, parameter :: last_shelf = sizes*(last_power - first_power)
+  !> Shelf of blocks without memory
+  integer, parameter :: empty_shelf = -1
 
   !> Doubles of a page, and of blocks that are touched by all threads
   integer(int64), parameter :: page_size = 512, touch_size = 2_int64**17
+  !> Blocks a pool has room for at first
+  integer, parameter :: first_room = 64
 
   type :: pool_type
     !> Device of the memory; set while the pool is empty
     type(device_type) :: device
-    !> Not allocated: empty
-    type(shelf_type), allocatable, private :: shelves(:)
+    type(block_type), allocatable, private :: blocks(:)
+    !> First free block of every shelf; 0: none
+    integer, private :: first(empty_shelf:last_shelf) = 0
   contains
     !> Memory for n numbers of a kind
     procedure :: take
@@ -74,31 +77,76 @@ contains
     !> False when memory is short
     logical, intent(out) :: ok
     integer(int64) :: capacity
-    integer :: shelf, status
+    integer :: shelf
 
     call fit(merge((n + 1)/2, n, kind == kind_r32), shelf, capacity)
     ok = shelf <= last_shelf
     if (.not. ok) return
-    if (.not. allocated(self%shelves)) then
-      allocate (self%shelves(0:last_shelf), stat=status)
+    if (self%first(shelf) == 0) call add_block(self, shelf, capacity, ok)
+    if (.not. ok) return
+    values%block = self%first(shelf)
+    associate (here => self%blocks(values%block))
+      self%first(shelf) = here%next
+      if (kind == kind_r32) then
+        call c_f_pointer(c_loc(here%memory), values%r32, [n])
+      else
+        values%r64 => here%memory(:n)
+      end if
+    end associate
+  end subroutine take
+
+  !> A free block on a shelf that has none.
+  subroutine add_block(self, shelf, capacity, ok)
+    class(pool_type), intent(inout) :: self
+    integer, intent(in) :: shelf
+    !> Doubles of the block
+    integer(int64), intent(in) :: capacity
+    !> False when memory is short
+    logical, intent(out) :: ok
+    real(dp), pointer, contiguous :: memory(:)
+    integer :: k, status
+
+    if (self%first(empty_shelf) == 0) then
+      call enlarge(self, status)
       ok = status == 0
       if (.not. ok) return
     end if
-    associate (here => self%shelves(shelf))
-      if (here%n > 0) then
-        values%memory => here%blocks(here%n)%memory
-        here%n = here%n - 1
-      else
-        call allocate_block(self, capacity, values%memory, ok)
-        if (.not. ok) return
-      end if
-    end associate
-    if (kind == kind_r32) then
-      call c_f_pointer(c_loc(values%memory), values%r32, [n])
-    else
-      values%r64 => values%memory(:n)
-    end if
-  end subroutine take
+    call allocate_block(self, capacity, memory, ok)
+    if (.not. ok) return
+    k = self%first(empty_shelf)
+    self%first(empty_shelf) = self%blocks(k)%next
+    self%blocks(k) = block_type(memory, shelf, 0)
+    self%first(shelf) = k
+  end subroutine add_block
+
+  !> Room for twice as many blocks.
+  subroutine enlarge(self, status)
+    class(pool_type), intent(inout) :: self
+    integer, intent(out) :: status
+    type(block_type), allocatable :: more(:)
+    integer :: k, n
+
+    n = 0
+    if (allocated(self%blocks)) n = size(self%blocks)
+    allocate (more(max(first_room, 2*n)), stat=status)
+    if (status /= 0) return
+    if (n > 0) more(:n) = self%blocks
+    call move_alloc(more, self%blocks)
+    do k = size(self%blocks), n + 1, -1
+      call put_on_shelf(self, k, empty_shelf)
+    end do
+  end subroutine enlarge
+
+  subroutine put_on_shelf(self, k, shelf)
+    class(pool_type), intent(inout) :: self
+    !> Number of the block
+    integer, intent(in) :: k
+    integer, intent(in) :: shelf
+
+    self%blocks(k)%shelf = shelf
+    self%blocks(k)%next = self%first(shelf)
+    self%first(shelf) = k
+  end subroutine put_on_shelf
 
   !> Fresh memory; what lies on the shelves of a device goes back before it is said to be short.
   subroutine allocate_block(self, capacity, memory, ok)
@@ -158,44 +206,18 @@ contains
   subroutine give(self, values)
     class(pool_type), intent(inout) :: self
     type(values_type), intent(inout) :: values
-    integer(int64) :: capacity
-    integer :: shelf, status
 
-    if (associated(values%memory)) then
-      call fit(size(values%memory, kind=int64), shelf, capacity)
-      associate (here => self%shelves(shelf))
-        status = 0
-        if (here%n == here%room) call enlarge(here, status)
-        if (status == 0) then
-          here%n = here%n + 1
-          here%blocks(here%n)%memory => values%memory
-        else
-          call end_block(self, values%memory)
-        end if
-      end associate
-    end if
-    nullify (values%memory, values%r32, values%r64)
+    if (values%block > 0) call put_on_shelf(self, values%block, self%blocks(values%block)%shelf)
+    values%block = 0
+    nullify (values%r32, values%r64)
   end subroutine give
-
-  !> Room for more blocks on a shelf.
-  subroutine enlarge(shelf, status)
-    type(shelf_type), intent(inout) :: shelf
-    integer, intent(out) :: status
-    type(block_type), allocatable :: more(:)
-
-    allocate (more(max(8, 2*shelf%n)), stat=status)
-    if (status /= 0) return
-    if (shelf%n > 0) more(:shelf%n) = shelf%blocks
-    call move_alloc(more, shelf%blocks)
-    shelf%room = size(shelf%blocks)
-  end subroutine enlarge
 
   subroutine free(self)
     class(pool_type), intent(inout) :: self
 
-    if (.not. allocated(self%shelves)) return
     call empty_shelves(self)
-    deallocate (self%shelves)
+    if (allocated(self%blocks)) deallocate (self%blocks)
+    self%first(empty_shelf) = 0
   end subroutine free
 
   subroutine empty_shelves(self)
@@ -203,12 +225,12 @@ contains
     integer :: shelf, k
 
     do shelf = 0, last_shelf
-      associate (here => self%shelves(shelf))
-        do k = 1, here%n
-          call end_block(self, here%blocks(k)%memory)
-        end do
-        here%n = 0
-      end associate
+      do while (self%first(shelf) > 0)
+        k = self%first(shelf)
+        self%first(shelf) = self%blocks(k)%next
+        call end_block(self, self%blocks(k)%memory)
+        call put_on_shelf(self, k, empty_shelf)
+      end do
     end do
   end subroutine empty_shelves
 
@@ -226,7 +248,7 @@ contains
     ! 2**power < n <= 2**(power + 1)
     power = int(bit_size(n)) - 1 - leadz(n - 1)
     base = shiftl(1_int64, power)
-    part = (n - base + base/sizes - 1)/(base/sizes)
+    part = shiftr(n - 1 - base, power - power_of_sizes) + 1
     shelf = sizes*(power - first_power) + int(part)
     capacity = base + part*(base/sizes)
   end subroutine fit

@@ -97,11 +97,9 @@ contains
     type(node_type), pointer, intent(out) :: x
 
     x => null()
-    if (.not. is_open(a)) return
-    if (failed(a%store)) return
     if (a%alive()) then
-      x => a%store%nodes(a%id)%node
-    else
+      if (.not. failed(a%store)) x => a%store%nodes(a%id)%node
+    else if (is_open(a)) then
       call fail(a%store, code_index, name//": an operand is no longer on the tape (rewind)")
     end if
   end subroutine resolve_one
@@ -114,27 +112,24 @@ contains
 
     x => null()
     y => null()
-    if (.not. (is_open(a) .and. is_open(b))) then
-      if (is_open(a)) call fail(a%store, code_value, name//trim(absence(b)))
-      if (is_open(b)) call fail(b%store, code_value, name//trim(absence(a)))
-      return
-    end if
-    if (.not. associated(a%store, b%store)) then
-      call fail(a%store, code_value, name//": the operands are on different tapes")
-      return
-    end if
-    call resolve_one(name, a, x)
-    call resolve_one(name, b, y)
-    if (.not. (associated(x) .and. associated(y))) then
-      x => null()
-      return
-    end if
-    if (x%kind /= y%kind) then
+    if (a%alive() .and. b%alive() .and. associated(a%store, b%store)) then
+      if (failed(a%store)) return
+      x => a%store%nodes(a%id)%node
+      y => b%store%nodes(b%id)%node
+      if (x%kind == y%kind) return
       call fail(a%store, code_type, name//": operands of different kinds, "//kind_text(x%kind)// &
         & " and "//kind_text(y%kind))
-      x => null()
-      y => null()
+    else if (is_open(a) .neqv. is_open(b)) then
+      if (is_open(a)) call fail(a%store, code_value, name//trim(absence(b)))
+      if (is_open(b)) call fail(b%store, code_value, name//trim(absence(a)))
+    else if (is_open(a) .and. .not. associated(a%store, b%store)) then
+      call fail(a%store, code_value, name//": the operands are on different tapes")
+    else
+      call resolve_one(name, a, x)
+      call resolve_one(name, b, y)
     end if
+    x => null()
+    y => null()
   end subroutine resolve_two
 
   !> Resolve any number of arrays; a null handle is an absent operand if `optional` says so.

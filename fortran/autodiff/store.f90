@@ -23,6 +23,8 @@ module gnograd_autodiff_store
   integer(int64), parameter :: max_serial = 2_int64**39 - 1
   !> Elements that no memory has
   real(dp), parameter :: largest_size = 2.0_dp**59
+  !> Extents whose product is never that large
+  integer(int64), parameter :: small_extent = 2_int64**14
   !> Nodes a new tape has room for; the room doubles when it is full
   integer, parameter :: first_room = 1024
 
@@ -165,7 +167,11 @@ contains
       exit
     end do
     if (.not. z%requires_grad) return
-    allocate (z%operands(size(operands)), stat=status)
+    if (allocated(z%operands)) then
+      if (size(z%operands) /= size(operands)) deallocate (z%operands)
+    end if
+    status = 0
+    if (.not. allocated(z%operands)) allocate (z%operands(size(operands)), stat=status)
     if (status /= 0) then
       call fail(store, code_memory, "tape: not enough memory")
       c = array_type()
@@ -246,7 +252,10 @@ contains
     integer(int64) :: n
 
     n = -1
-    if (any(shape < 0) .or. product(real(shape, dp)) > largest_size) return
+    if (any(shape < 0)) return
+    if (any(shape >= small_extent)) then
+      if (product(real(shape, dp)) > largest_size) return
+    end if
     n = product(shape)
   end function size_of
 
@@ -272,12 +281,11 @@ contains
       associate (node => store%nodes(id)%node)
         node%serial = 0
         if (allocated(node%operation)) deallocate (node%operation)
-        if (allocated(node%operands)) deallocate (node%operands)
         if (allocated(node%name)) deallocate (node%name)
         call store%pool%give(node%value)
-        call store%pool%give(node%cotangent)
-        call store%pool%give(node%grad)
-        call store%pool%give(node%saved)
+        if (node%cotangent%block > 0) call store%pool%give(node%cotangent)
+        if (node%grad%block > 0) call store%pool%give(node%grad)
+        if (node%saved%block > 0) call store%pool%give(node%saved)
       end associate
     end do
     store%length = min(store%length, max(length, 0))

@@ -5,7 +5,7 @@
 module gnograd_autodiff_sweep
   use gnograd_core_kinds, only: dp
   use gnograd_core_error, only: code_value, code_memory
-  use gnograd_autodiff_array, only: array_type, node_type, store_type, values_type, array_at
+  use gnograd_autodiff_array, only: array_type, node_type, store_type, values_type
   use gnograd_autodiff_elementwise, only: operator(+)
   use gnograd_autodiff_operands, only: fail, failed
   use gnograd_autodiff_store, only: push_leaf, push_node, pop_nodes
@@ -32,12 +32,22 @@ contains
     type(array_type), intent(inout) :: gradients(:)
     type(array_type), allocatable :: recorded(:)
     type(values_type), allocatable :: kept(:)
+    !> Arguments of a pullback, with room for all operations
+    type(array_type), allocatable :: operands(:), found(:)
+    logical, allocatable :: wanted(:)
     logical :: was_recording, ok
-    integer :: id, k, status
+    integer :: id, k, n, status
 
     was_recording = store%recording
     store%recording = record
-    allocate (kept(size(arrays)), recorded(merge(loss%id, 0, record)), stat=status)
+    n = 0
+    do id = 1, loss%id
+      associate (node => store%nodes(id)%node)
+        if (allocated(node%operation)) n = max(n, size(node%operands))
+      end associate
+    end do
+    allocate (kept(size(arrays)), recorded(merge(loss%id, 0, record)), operands(n), found(n), &
+      & wanted(n), stat=status)
     ok = status == 0
     if (ok) call seed()
     do id = loss%id, 1, -1
@@ -119,21 +129,22 @@ contains
       type(array_type), intent(in) :: cotangent
 
       associate (self => store%nodes(id)%node)
-        if (allocated(self%operation)) call pull_back(self, size(self%operands), &
-          & array_at(store, id), cotangent)
+        if (allocated(self%operation)) call pull_back(self, size(self%operands), id, cotangent)
       end associate
     end subroutine step
 
-    subroutine pull_back(self, n, output, cotangent)
+    subroutine pull_back(self, n, id, cotangent)
       type(node_type), intent(in) :: self
-      integer, intent(in) :: n
-      type(array_type), intent(in) :: output, cotangent
-      type(array_type) :: operands(n), found(n)
-      logical :: wanted(n), last
+      integer, intent(in) :: n, id
+      type(array_type), intent(in) :: cotangent
+      type(array_type) :: output
+      logical :: last
       integer :: k
 
+      call set_handle(id, output)
       do k = 1, n
-        operands(k) = array_at(store, self%operands(k))
+        call set_handle(self%operands(k), operands(k))
+        call set_handle(0, found(k))
         wanted(k) = .false.
         if (self%operands(k) == 0) cycle
         wanted(k) = needed(self%operands(k))
@@ -143,7 +154,7 @@ contains
           return
         end if
       end do
-      call self%operation%pullback(operands, output, cotangent, wanted, found)
+      call self%operation%pullback(operands(:n), output, cotangent, wanted(:n), found(:n))
       if (failed(store)) return
       do k = 1, n
         if (.not. wanted(k) .or. found(k)%id == 0) cycle
@@ -155,7 +166,7 @@ contains
           end if
         else
           ! values may be taken from nodes made by this pullback, at their last use
-          last = found(k)%id > loss%id .and. .not. any(found(k + 1:)%id == found(k)%id) &
+          last = found(k)%id > loss%id .and. .not. any(found(k + 1:n)%id == found(k)%id) &
             & .and. .not. (found(k)%id == cotangent%id .and. any(arrays%id == output%id))
           call accumulate(store, store%nodes(operands(k)%id)%node%cotangent, &
             & store%nodes(found(k)%id)%node%value, last, ok)
@@ -166,6 +177,19 @@ contains
         end if
       end do
     end subroutine pull_back
+
+    !> Write the handle of a node, null for 0. A function would copy it, which takes longer.
+    subroutine set_handle(id, handle)
+      integer, intent(in) :: id
+      type(array_type), intent(inout) :: handle
+
+      handle%store => null()
+      handle%id = id
+      handle%serial = 0
+      if (id == 0) return
+      handle%store => store
+      handle%serial = store%nodes(id)%node%serial
+    end subroutine set_handle
 
     !> The gradient of arrays(k) as an array at the end of the tape.
     subroutine hand_out(k)

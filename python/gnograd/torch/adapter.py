@@ -39,6 +39,7 @@ from gnograd.notation.declaration import FACES
 from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.torch.arrays import as_arrays, integers
 from gnograd.torch.batches import one_by_one, register_loop, rows_of_batch
+from gnograd.torch.dispatch import kernels, without_gradients
 from gnograd.torch.eager import KnownCalls, eager, eager_function, in_transform, is_plain
 from gnograd.torch.graph import Graph, arrays_of, lend_tensors
 
@@ -49,8 +50,6 @@ AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 _HALF = (torch.float16, torch.bfloat16)
 _SINGLE_OR_HALF = (torch.float32, *_HALF)
-
-_kernels = torch.library.Library("gnograd", "FRAGMENT")
 
 _SCHEMA_TYPES = {
     "GraphLike": "Tensor?[]",
@@ -215,7 +214,9 @@ class _Face:
         operator.register_fake(fake)
         register_loop(operator)
         # `register_kernel` would put two more functions around each call
-        _kernels.impl(f"{self.op.name}_{face}", compute_on_cpu, "CPU")
+        kernels.impl(f"{self.op.name}_{face}", compute_on_cpu, "CPU")
+        if known is not None:
+            without_gradients(operator, known)
         return operator
 
     def in_copies(self, args: Sequence[Any]) -> bool:

@@ -22,7 +22,7 @@ from gnograd.backends import cpu
 from gnograd.faces.operator import Function, Operator, spread
 from gnograd.faces.recent import key_of
 from gnograd.graphs.graph import Graph, LentForACall, lend
-from gnograd.notation.graph_arrays import GraphArrays
+from gnograd.notation.graph_arrays import GraphArrays, GraphSizes
 from gnograd.torch.arrays import as_arrays
 from gnograd.torch.batches import is_batch
 
@@ -199,7 +199,7 @@ class KnownCalls:
             op.known.put(key, known)
         if known is False:
             return None
-        results = self._run(known.forward, graph, addresses)
+        results = self._run(known.forward, of_static[-1], graph, addresses)
         like = next(x for x in inputs if x is not None)
         outputs = [like.new_empty(0) if y is None else y for y in results[: op.n_outputs]]
         return [*outputs, *[y for y in results[op.n_outputs :] if y is not None]]
@@ -223,7 +223,7 @@ class KnownCalls:
         call, needed = known
         before = len(cotangents) + len(inputs)
         saved = [address or 0 for address in spread(needed, addresses[before:])]
-        gradients = self._run(call, graph, (*addresses[:before], *saved))
+        gradients = self._run(call, of_static[-1], graph, (*addresses[:before], *saved))
         return [gradient for gradient in gradients if gradient is not None]
 
     def _prepare_vjp(
@@ -247,7 +247,7 @@ class KnownCalls:
         return args[:n] if all(x is None for x in args[n:rest]) else None, args[rest:]
 
     def _given(self, static: Sequence[Any]) -> tuple[tuple[Any, ...], Tensors] | None:
-        """Key of static arguments, and the tensors of the graph; None if they need checks."""
+        """Key of static arguments, which ends with the graph's sizes, and its tensors; or None."""
         values = dict(zip(self.static, static, strict=True))
         graph: Tensors = values.pop("graph", None) or ()
         of_static = key_of(values)
@@ -269,10 +269,11 @@ class KnownCalls:
         return values
 
     @staticmethod
-    def _run(call: cpu.Prepared, graph: Tensors, addresses: tuple[int, ...]) -> list[Tensor | None]:
+    def _run(
+        call: cpu.Prepared, sizes: GraphSizes, graph: Tensors, addresses: tuple[int, ...]
+    ) -> list[Tensor | None]:
         if not call.on_graph:
             return _run(call, None, addresses)
-        sizes = GraphArrays(*graph).sizes
         where = [0 if x is None else x.data_ptr() or _SOMEWHERE.data_ptr() for x in graph]
         with LentForACall(sizes, where) as body:
             return _run(call, body, addresses)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 import gnograd.graphs.graph
 from gnograd.torch.batches import register_loop
+from gnograd.torch.dispatch import kernels
 from gnograd.torch.eager import is_eager
 from gnograd.torch.made_once import MadeOnce
 from gnograd.torch.searches import unknown_size
@@ -123,6 +124,9 @@ def _from_edges_in_program(
 
 _op = torch.library.custom_op("gnograd::graph_from_edges", _from_edges_in_program, mutates_args=())
 register_loop(_op)
+# without PyTorch's functions around each call: the graph of a program is asked for by each layer
+kernels.impl("graph_from_edges", _from_edges_in_program, "CPU")
+kernels.impl("graph_from_edges", torch.library.fallthrough_kernel, "AutogradCPU")
 
 
 @_op.register_fake
