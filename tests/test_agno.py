@@ -349,3 +349,13 @@ def test_features_that_do_not_vary():
         (gradient,) = torch.autograd.grad(out.sum(), y)
         assert out.shape == (len(queries), 5)
         assert out.isfinite().all() and gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_moments_in_half_precision(dtype):
+    x = torch.rand(30, 2, generator=torch.Generator().manual_seed(0)).to(dtype)
+    graph = gt.Graph.knn(x.float(), 6)
+    found = gt.neighborhood_moments(x, graph)
+    for part, exact in zip(found[1:], gt.neighborhood_moments(x.double(), graph)[1:], strict=True):
+        assert part.dtype is dtype
+        torch.testing.assert_close(part.double(), exact, rtol=0.05, atol=0.01)

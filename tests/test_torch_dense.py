@@ -101,6 +101,13 @@ def test_key_padding_masks(shape, kind, layout):
     torch.testing.assert_close(gt.scaled_dot_product_attention(*arrays, attn_mask=wide), expected)
 
 
+@pytest.mark.parametrize("shape", [(0, 9), (4, 0, 9), (2, 1, 0, 9), (2, 1, 1, 9)])
+def test_masks_without_queries(shape):
+    q, k, v = randn(2, 4, 0, 3), randn(2, 4, 9, 3), randn(2, 4, 9, 5)
+    mask = torch.ones(shape, dtype=torch.bool)
+    assert gt.scaled_dot_product_attention(q, k, v, mask).shape == (2, 4, 0, 5)
+
+
 def test_padding_need_not_be_finite():
     q, k, v = randn(2, 4, 7, 3), randn(2, 4, 9, 3), randn(2, 4, 9, 5)
     seen = torch.arange(9) < torch.tensor([6, 9])[:, None, None, None]

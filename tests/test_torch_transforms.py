@@ -259,6 +259,90 @@ LAYERS = {
         ),
         lambda seed: (rand(7, 4, seed=seed), points(seed, 7)),
     ),
+    "SliceAttention": (
+        lambda: gt.SliceAttention(4, 2, 3, 5), lambda seed: (rand(2, 7, 4, seed=seed),)
+    ),
+    "SliceAttention, plus": (
+        lambda: gt.SliceAttention(4, 2, 3, 5, plus=True), lambda seed: (rand(7, 4, seed=seed),)
+    ),
+    "SliceAttention, cu_seqlens": (
+        lambda: Plain(
+            gt.SliceAttention(4, 2, 3, 5), lambda layer, x: layer(x, torch.tensor([0, 3, 3, 7]))
+        ),
+        lambda seed: (rand(7, 4, seed=seed),),
+    ),
+    "TransolverBlock": (
+        lambda: gt.TransolverBlock(2, 4, last_layer=True, out_dim=2, slice_num=3),
+        lambda seed: (rand(2, 7, 4, seed=seed),),
+    ),
+    "FLARE": (
+        lambda: gt.FLARE(4, 2, 3, n_global_queries=5), lambda seed: (rand(2, 7, 4, seed=seed),)
+    ),
+    "GALE": (
+        lambda: gt.GALE(4, 2, 3, 5, context_dim=3),
+        lambda seed: (rand(2, 7, 4, seed=seed), rand(2, 2, 4, 3, seed=seed + 1)),
+    ),
+    "GALE_FA": (
+        lambda: gt.GALE_FA(4, 2, 3, n_global_queries=5, context_dim=3),
+        lambda seed: (rand(2, 7, 4, seed=seed), rand(2, 2, 4, 3, seed=seed + 1)),
+    ),
+    **{
+        f"PointAttention, {name}": (
+            lambda settings=settings: Plain(
+                gt.PointAttention(4, 2, 2, coord_dim=2, **settings),
+                lambda layer, x, p: layer(x, p, cu_seqlens=[0, 3, 7]),
+            ),
+            lambda seed: (rand(7, 4, seed=seed), points(seed, 7)),
+        )
+        for name, settings in {
+            "balls": dict(pooled=False, distance_bias=True),
+            "pooled": dict(norm=True, offsets=False),
+            "selected": dict(selected=1),
+            "tree": dict(selected=1, keep=1, pooled=False),
+            "all": dict(head_dim=4, selected=1, keep=1, distance_bias=True, rotary=True),
+        }.items()
+    },
+    "RotaryPoints": (
+        lambda: gt.RotaryPoints(4, 2), lambda seed: (rand(7, 2, 4, seed=seed), points(seed, 7))
+    ),
+    "scaled_dot_product_attention": (
+        lambda: Plain(
+            torch.nn.Linear(3, 3),
+            lambda layer, q, k, mask: gt.scaled_dot_product_attention(q, layer(k), k, mask),
+        ),
+        lambda seed: (
+            rand(2, 2, 4, 3, seed=seed), rand(2, 2, 5, 3, seed=seed + 1),
+            rand(1, 5, seed=seed + 2),
+        ),
+    ),
+    "scaled_dot_product_attention, causal": (
+        lambda: Plain(
+            torch.nn.Linear(3, 3),
+            lambda layer, q, k: gt.scaled_dot_product_attention(
+                q, layer(k), k, is_causal=True, enable_gqa=True
+            ),
+        ),
+        lambda seed: (rand(2, 2, 4, 3, seed=seed), rand(2, 1, 5, 3, seed=seed + 1)),
+    ),
+    "MAGNOEncoder, pointnet": (
+        lambda: gt.MAGNOEncoder(2, 4, gt.MAGNOConfig(
+            radius=0.6, hidden_size=4, scales=[1.0, 1.5], lifting_channels=4,
+            use_scale_weights=True, embedding_method="pointnet", attention_type="dot_product",
+        )),
+        lambda seed: (points(seed), rand(1, N, 2, seed=seed + 1), points(seed + 2, 4)),
+    ),
+    "MAGNODecoder": (
+        lambda: gt.MAGNODecoder(4, 2, gt.MAGNOConfig(radius=0.6, hidden_size=4)),
+        lambda seed: (points(seed), rand(2, N, 4, seed=seed + 1), points(seed + 2, 4)),
+    ),
+    "moments": (
+        lambda: Plain(torch.nn.Linear(2, 2), lambda layer, y, x: torch.cat(
+                [t.flatten() for t in gt.neighborhood_moments(
+                    layer(y), gt.Graph.knn(y, 4, x), x
+                )[:3]]
+            )),
+        lambda seed: (points(seed), points(seed + 1, 4)),
+    ),
 }  # fmt: skip
 
 
@@ -316,9 +400,9 @@ def test_derivatives_by_parameters(name):
     layer, again = made(name), made(name)
     parameters = dict(layer.named_parameters())
     got = grad(lambda p: loss_of(functional_call(layer, p, inputs_of(name))))(parameters)
-    expected = torch.autograd.grad(
-        loss_of(again(*inputs_of(name))), list(again.parameters()), allow_unused=True
-    )
+    loss = loss_of(again(*inputs_of(name)))
+    wanted = list(again.parameters())
+    expected = torch.autograd.grad(loss, wanted, allow_unused=True) if wanted else []
     for (label, a), b in zip(got.items(), expected, strict=True):
         close(a, torch.zeros_like(a) if b is None else b, 1e-8)
         assert label
@@ -425,7 +509,7 @@ def test_vectorized_derivatives_of_layers(name):
         close(functional.jacobian(function, x.clone(), vectorize=True, strategy=strategy), rows)
     along = functional.vhp(lambda x: loss_of(function(x)), x, x.cos())[1]
     strategies = ["reverse-mode", "forward-mode"]
-    if name in ("GeometricEmbedding", "MAGNOEncoder"):
+    if name in ("GeometricEmbedding", "MAGNOEncoder", "MAGNODecoder", "moments"):
         strategies.pop()  # x[:, columns] has no derivative of second order there
     for strategy in strategies:
         second = functional.hessian(
@@ -647,6 +731,55 @@ def test_checkpoints_and_forward_mode(name):
         out = layer(forward_ad.make_dual(x, x.cos()), *rest)
         along = forward_ad.unpack_dual(loss_of(out)).tangent
     close(along, (first * x.cos()).sum())
+
+
+COMPILED = {
+    "jvp": lambda f, x: jvp(f, (x,), (x.cos(),))[1],
+    "jacfwd": lambda f, x: jacfwd(f)(x),
+    "jacrev": lambda f, x: jacrev(f)(x),
+    "grad": lambda f, x: grad(lambda x: loss_of(f(x)))(x),
+    "forward over reverse": lambda f, x: jvp(grad(lambda x: loss_of(f(x))), (x,), (x.cos(),))[1],
+    "dual": lambda f, x: dual(f, x),
+}
+
+
+def dual(function, x):
+    with torch.autograd.forward_ad.dual_level():
+        out = function(torch.autograd.forward_ad.make_dual(x, x.cos()))
+        return torch.autograd.forward_ad.unpack_dual(out).tangent
+
+
+@pytest.mark.parametrize("name", ["GATConv", "SliceAttention"])
+@pytest.mark.parametrize("transform", COMPILED)
+def test_transforms_and_compilers(transform, name):
+    """Both ways round; the compiled function is used without a transform, too."""
+    transform = COMPILED[transform]
+    x, *rest = inputs_of(name)
+    layer, again = made(name), made(name)
+    expected = transform(lambda x: again(x, *rest), x)
+    inside = torch.compile(lambda x: transform(lambda x: layer(x, *rest), x), backend="aot_eager")
+    close(inside(x), expected)
+    outside = torch.compile(lambda x: layer(x, *rest), backend="aot_eager")
+    close(outside(x), made(name)(x, *rest))
+    close(transform(outside, x), expected)
+    close(outside(x), made(name)(x, *rest))
+
+
+def test_vmap_does_not_break_compiled_graphs():
+    layer, x = made("GATConv"), rand(ITEMS, N, 3)
+    compiled = torch.compile(
+        lambda x, edges: vmap(layer, (0, None))(x, edges), backend="aot_eager", fullgraph=True
+    )
+    close(compiled(x, edges()), torch.stack([made("GATConv")(each, edges()) for each in x]))
+
+
+@pytest.mark.parametrize("transform", ["jvp", "jacfwd", "dual"])
+def test_exported_programs_refuse_forward_mode(transform):
+    program = torch.export.export(made("SliceAttention"), inputs_of("SliceAttention")).module()
+    x = inputs_of("SliceAttention")[0]
+    with pytest.raises(NotImplementedError, match="no forward mode of exported programs"):
+        COMPILED[transform](program, x)
+    close(program(x), made("SliceAttention")(x))
 
 
 def test_large_kernel_networks(monkeypatch):

@@ -28,6 +28,8 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType, get_interpreter_stack
+from torch.autograd import forward_ad
 
 from gnograd.backends import cpu, has_cuda
 from gnograd.backends.cpu import dtype_name
@@ -194,11 +196,15 @@ class _Face:
         """Register one face: its kernel, its fake (shapes and types only), and vmap."""
         known = {"forward": self.known.forward, "vjp": self.known.vjp}.get(face)
 
+        check_mode = self.check_mode if isinstance(self.op, Operator) else lambda _: None
+
         def compute_on_cpu(*args: Any) -> list[Tensor]:
+            check_mode(False)
             results = None if known is None else known(*args)
             return compute(*args) if results is None else results
 
         def compute(*args: Any) -> list[Tensor]:
+            check_mode(False)
             if not self.in_copies(args):
                 return list(run(*args))
             like = fake(*args)  # before the copies: it refuses inputs of different types
@@ -218,6 +224,14 @@ class _Face:
         if known is not None:
             without_gradients(operator, known)
         return operator
+
+    def check_mode(self, dispatched: bool) -> None:
+        """Raise an error where the dispatcher would drop tangents: exported programs call it."""
+        if forward_ad._current_level >= 0 and (dispatched or torch._C._is_fwd_grad_enabled()):
+            raise NotImplementedError(
+                f"{self.op.name}: there is no forward mode of exported programs; "
+                "reverse mode, or the program that was exported, gives the same numbers"
+            )
 
     def in_copies(self, args: Sequence[Any]) -> bool:
         """True if a tensor is of half precision and there are no kernels for it."""
@@ -401,6 +415,7 @@ class Faces(_Face):
     # ---- the two rules, for the dispatcher ----
 
     def _keep(self, ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
+        self.check_mode(True)
         operands, ctx.static = inputs[: self.n_operands], inputs[self.n_operands :]
         ctx.save_for_backward(*operands, *self.kept(output, operands, ctx.static))
 
@@ -417,6 +432,7 @@ class Faces(_Face):
         return (*spread(wrt, gradients), *no_arrays, *_no_gradients(ctx.static))
 
     def _keep_vjp(self, ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
+        self.check_mode(True)
         cotangents, *operands = inputs[: self.n_operands + 1]
         saved, ctx.wrt, *ctx.static = inputs[self.n_operands + 1 :]
         ctx.n_cotangents, ctx.n_saved = len(cotangents), len(saved)
@@ -647,12 +663,17 @@ def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable
             return operands, ctx.graph, others
         return operands, others[: ctx.n_graph], others[ctx.n_graph :]
 
+    @not_compiled
+    def uncompiled(operands: Sequence[Any], static: list[Any]) -> tuple[Tensor, ...]:
+        rest, graph = faces.without_graph(static)
+        outputs: tuple[Tensor, ...] = Forward.apply(rest, *operands, *graph)
+        return outputs
+
     def apply(operands: Sequence[Any], static: list[Any]) -> tuple[Tensor, ...]:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() and not _is_differentiated():
             outputs = faces.forward(*operands, *static)
         else:
-            rest, graph = faces.without_graph(static)
-            outputs = Forward.apply(rest, *operands, *graph)
+            outputs = uncompiled(operands, static)
         return tuple(outputs[:n_outputs])
 
     return apply, vjp
@@ -670,6 +691,16 @@ def not_compiled(function: AnyFunction) -> AnyFunction:
         return function(*inputs, **arguments)
 
     return cast(AnyFunction, call)
+
+
+def _is_differentiated() -> bool:
+    """True inside of a transform, or a level of forward mode, that needs derivatives at once.
+
+    There compilers leave out the rules of custom operators: tangents would be 0.
+    """
+    differentiate = TransformType.Grad, TransformType.Jvp
+    stack = get_interpreter_stack() or ()
+    return forward_ad._current_level >= 0 or any(level.key() in differentiate for level in stack)
 
 
 def autocast(op: Function[Any, Any], operands: list[Any], static: dict[str, Any]) -> list[Any]:
@@ -717,7 +748,8 @@ def _has_kernel(operator: str, device: str, dtype: torch.dtype) -> bool:
 
 
 # what torch.compiler.assume_constant_result does, without importing the compiler
-_has_kernel._dynamo_marked_constant = True  # type: ignore[attr-defined]
+for _function in (_has_kernel, _is_differentiated):
+    _function._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _single(value: Any) -> Any:

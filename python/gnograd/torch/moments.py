@@ -46,4 +46,7 @@ def neighborhood_moments(
     moments = functional.offset_moments(x, y, graph=graph)
     count = Graph.of(graph, moments.device).in_degree
     asarray = partial(torch.asarray, device=moments.device)
-    return unpack_moments(moments, count, x.shape[1], torch, asarray)
+    # eigenvalues are not there for half precision
+    exact = moments.to(torch.promote_types(moments.dtype, torch.float32))
+    found = unpack_moments(exact, count, x.shape[1], torch, asarray)
+    return NeighborhoodMoments(found.count, *[part.to(moments.dtype) for part in found[1:]])

@@ -189,6 +189,8 @@ def _padding(mask: Tensor, full: tuple[int, ...]) -> Tensor:
         m not in (1, f) for m, f in zip(reversed(mask.shape), reversed(full), strict=False)
     ):
         raise ValueError(f"{_NAME}: attn_mask has shape {tuple(mask.shape)}, needs {full}")
+    if full[-2] == 0 and mask.shape[-2] == 0:  # no queries
+        mask = mask.new_ones(*mask.shape[:-2], 1, mask.shape[-1])
     if mask.shape[-2] > 1 and mask.stride(-2) == 0:  # expanded
         mask = mask[..., :1, :]
     if mask.shape[-2] > 1:
