@@ -748,8 +748,8 @@ def _has_kernel(operator: str, device: str, dtype: torch.dtype) -> bool:
 
 
 # what torch.compiler.assume_constant_result does, without importing the compiler
-for _function in (_has_kernel, _is_differentiated):
-    _function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+_has_kernel._dynamo_marked_constant = True  # type: ignore[attr-defined]
+_is_differentiated._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _single(value: Any) -> Any:
