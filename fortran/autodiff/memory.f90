@@ -76,6 +76,7 @@ contains
     type(values_type), intent(inout) :: values
     !> False when memory is short
     logical, intent(out) :: ok
+    real(dp), pointer, contiguous :: memory(:)
     integer(int64) :: capacity
     integer :: shelf
 
@@ -85,14 +86,13 @@ contains
     if (self%first(shelf) == 0) call add_block(self, shelf, capacity, ok)
     if (.not. ok) return
     values%block = self%first(shelf)
-    associate (here => self%blocks(values%block))
-      self%first(shelf) = here%next
-      if (kind == kind_r32) then
-        call c_f_pointer(c_loc(here%memory), values%r32, [n])
-      else
-        values%r64 => here%memory(:n)
-      end if
-    end associate
+    self%first(shelf) = self%blocks(values%block)%next
+    memory => self%blocks(values%block)%memory
+    if (kind == kind_r32) then
+      call c_f_pointer(c_loc(memory), values%r32, [n])
+    else
+      values%r64 => memory(:n)
+    end if
   end subroutine take
 
   !> A free block on a shelf that has none.
