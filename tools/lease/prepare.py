@@ -5,8 +5,8 @@
 
 There the network, compilers and minutes are scarce: the package and OpenBLAS go as wheels for the
 Python of that machine, the kernels for compute capability 9.0 with their PTX, and the C++ tests
-stripped and packed. nvcc takes some ten minutes for them, once; only what has changed is compiled
-again.
+stripped and packed. All of it takes half an hour of a processor, once; only what has changed is
+compiled again.
 """
 
 from __future__ import annotations
