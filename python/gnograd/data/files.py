@@ -301,8 +301,8 @@ def _check_order(files: Sequence[Path]) -> None:
     for before, after, a, b in zip(files, files[1:], numbers, numbers[1:], strict=False):
         if a > b:
             raise DataError(
-                f"{after}: comes before or after {before.name}, as numbers in names are whole or "
-                "decimal; number the files, or list them with their times in a .pvd file"
+                f"{after}: if the numbers in names are decimal, it comes before {before.name}, "
+                "else behind it; number the files, or list them with their times in a .pvd file"
             )
 
 

@@ -74,10 +74,12 @@ def _version_7_3(path: Path) -> Contents:
     h5py = library("h5py", path)
     try:
         with h5py.File(path, "r") as file:
-            arrays, unused, _ = arrays_of(file, h5py, Budget(path.stat().st_size))
+            arrays, unused, notes = arrays_of(file, h5py, Budget(path.stat().st_size))
     except Exception as error:
         raise DataError(f"{path}: cannot be read as MATLAB 7.3 ({reason(error)})") from error
     # MATLAB's first axis runs fastest, HDF5's last one; names with # are contents of cell arrays
     named = {n.replace("/", "."): a.T for n, a in arrays.items() if not n.startswith("#")}
     left = {n.replace("/", "."): why for n, why in unused.items() if not n.startswith("#")}
-    return Contents(path, "MATLAB 7.3", named, left)
+    return Contents(
+        path, "MATLAB 7.3", named, left, notes={n.replace("/", "."): x for n, x in notes.items()}
+    )

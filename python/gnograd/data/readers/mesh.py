@@ -98,11 +98,23 @@ def contents(path: Path) -> Contents:
         raise DataError(f"{path}: cannot be read as a mesh ({text})") from error
 
 
+@contextlib.contextmanager
+def _appended(meshio: Any) -> Iterator[None]:
+    """Let meshio read appended numbers by our reader, and leave it as it was."""
+    module = meshio.vtu._vtu
+    theirs = module._parse_raw_binary  # an error here if a later meshio has another reader
+    module._parse_raw_binary = appended.in_text
+    try:
+        yield
+    finally:
+        module._parse_raw_binary = theirs
+
+
 def _by_meshio(meshio: Any, path: Path, kind: str) -> Mesh:
     if kind == "vtu" and path.read_bytes().count(b"<Piece") > 1:
         raise DataError("it has several pieces, of which meshio takes the cells of the last one")
-    meshio.vtu._vtu._parse_raw_binary = appended.in_text
-    with _folder_of(path), contextlib.redirect_stderr(io.StringIO()) as said:
+    said = io.StringIO()
+    with _folder_of(path), _appended(meshio), contextlib.redirect_stderr(said):
         found = meshio.read(path, file_format=kind)
     # what it warns of it leaves out: cells that it does not know, and fields
     if "Warning" in said.getvalue():
