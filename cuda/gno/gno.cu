@@ -66,21 +66,19 @@ int gno_gradients(GnoProblem<T, S> problem, const T* cotangent, GnoGradients<T> 
   return cudaGetLastError();
 }
 
+// Sizes and inputs of an operator, with the network that its edges have.
+template <class T, class S, class Op, class In>
+GnoProblem<T, S> gno_problem(const Op& op, const EdgeNetwork<T, S>& network, const In& in) {
+  return {*op.graph, op.n_batch, op.f_in, op.f_out, op.reduction, op.kernel,
+          network,   in.h,       in.v,    in.b_v,   in.edge_weight};
+}
+
 template <class T>
 struct Gno : GnoRecords {
   template <class S>
   GnoProblem<T, S> problem(const Inputs<T, S>& in) const {
-    return {*graph,
-            n_batch,
-            f_in,
-            f_out,
-            reduction,
-            kernel,
-            {in.coords, in.u, in.b_u, {}, false, int(d), int(n_hidden), activation},
-            in.h,
-            in.v,
-            in.b_v,
-            in.edge_weight};
+    return gno_problem<T, S>(
+        *this, {in.coords, in.u, in.b_u, {}, false, int(d), int(n_hidden), activation}, in);
   }
   template <class S>
   int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {
@@ -99,17 +97,7 @@ template <class T>
 struct GnoContract : GnoContractRecords {
   template <class S>
   GnoProblem<T, S> problem(const Inputs<T, S>& in) const {
-    return {*graph,
-            n_batch,
-            f_in,
-            f_out,
-            reduction,
-            kernel,
-            {{}, {}, {}, in.hid, true, 0, int(n_hidden), act_identity},
-            in.h,
-            in.v,
-            in.b_v,
-            in.edge_weight};
+    return gno_problem<T, S>(*this, {{}, {}, {}, in.hid, true, 0, int(n_hidden), act_identity}, in);
   }
   template <class S>
   int evaluate(const Inputs<T, S>& in, const Outputs<T>& out, Call& call) const {

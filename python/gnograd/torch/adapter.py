@@ -196,15 +196,15 @@ class _Face:
         """Register one face: its kernel, its fake (shapes and types only), and vmap."""
         known = {"forward": self.known.forward, "vjp": self.known.vjp}.get(face)
 
-        check_mode = self.check_mode if isinstance(self.op, Operator) else lambda _: None
+        refuse = self.refuse_forward_mode if isinstance(self.op, Operator) else lambda _: None
 
         def compute_on_cpu(*args: Any) -> list[Tensor]:
-            check_mode(False)
+            refuse(False)
             results = None if known is None else known(*args)
             return compute(*args) if results is None else results
 
         def compute(*args: Any) -> list[Tensor]:
-            check_mode(False)
+            refuse(False)
             if not self.in_copies(args):
                 return list(run(*args))
             like = fake(*args)  # before the copies: it refuses inputs of different types
@@ -225,8 +225,17 @@ class _Face:
             without_gradients(operator, known)
         return operator
 
-    def check_mode(self, dispatched: bool) -> None:
-        """Raise an error where the dispatcher would drop tangents: exported programs call it."""
+    def refuse_forward_mode(self, dispatched: bool) -> None:
+        """Raise NotImplementedError in forward mode of an exported program.
+
+        Such a program calls the dispatcher, which has no rule for tangents and would drop them.
+
+        Parameters
+        ----------
+        dispatched : bool
+            True in the rules of the dispatcher, which nothing else calls; kernels are also called
+            by rules that take care of tangents, and forward mode is then off.
+        """
         if forward_ad._current_level >= 0 and (dispatched or torch._C._is_fwd_grad_enabled()):
             raise NotImplementedError(
                 f"{self.op.name}: there is no forward mode of exported programs; "
@@ -415,7 +424,7 @@ class Faces(_Face):
     # ---- the two rules, for the dispatcher ----
 
     def _keep(self, ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
-        self.check_mode(True)
+        self.refuse_forward_mode(True)
         operands, ctx.static = inputs[: self.n_operands], inputs[self.n_operands :]
         ctx.save_for_backward(*operands, *self.kept(output, operands, ctx.static))
 
@@ -432,7 +441,7 @@ class Faces(_Face):
         return (*spread(wrt, gradients), *no_arrays, *_no_gradients(ctx.static))
 
     def _keep_vjp(self, ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
-        self.check_mode(True)
+        self.refuse_forward_mode(True)
         cotangents, *operands = inputs[: self.n_operands + 1]
         saved, ctx.wrt, *ctx.static = inputs[self.n_operands + 1 :]
         ctx.n_cotangents, ctx.n_saved = len(cotangents), len(saved)
