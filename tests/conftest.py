@@ -2,6 +2,7 @@
 """Irregular graphs that every operator must survive, and where the time of all tests went."""
 
 import gc
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -139,6 +140,14 @@ def new_rng() -> np.random.Generator:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return new_rng()
+
+
+@pytest.fixture(autouse=True)
+def fresh_compiler():
+    """Let PyTorch forget what it compiled: what broke a graph is run as Python ever after."""
+    yield
+    if "torch._dynamo" in sys.modules:
+        sys.modules["torch._dynamo"].reset()
 
 
 @pytest.fixture

@@ -664,7 +664,6 @@ def test_modules_in_bfloat16(name):
 )
 def test_compile_breaks_where_numbers_are_looked_at(name):
     """Code that makes a graph of tensors is left to Python without fullgraph."""
-    torch._dynamo.reset()
     borders = (torch.tensor([0, 9, 20]),)
     if name.startswith("NSA"):
         module, inputs = of_module("NativeSparseAttention")

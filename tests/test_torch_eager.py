@@ -343,7 +343,6 @@ def test_backward_inside_autocast(graph):
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_compiled(backend, graph):
-    torch._dynamo.reset()
     leaves, function = bind("mha_gat", graph)
     compiled = torch.compile(lambda *x: function(*x).sin(), fullgraph=True, backend=backend)
     for _ in range(2):

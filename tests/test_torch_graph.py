@@ -706,7 +706,6 @@ def count_compilations():
 @pytest.mark.parametrize(("numpy", "n_batches"), [(False, 20), (True, 20)])
 def test_one_program_for_all_graphs(numpy, n_batches):
     """A stream of mini-batches takes at most two compilations, training included."""
-    torch._dynamo.reset()
     model = Model()
     backend, made = count_compilations()
     compiled = torch.compile(model, fullgraph=True, backend=backend)
@@ -726,7 +725,6 @@ def test_one_program_for_all_graphs(numpy, n_batches):
 @pytest.mark.exhaustive
 def test_one_program_for_all_edges():
     """Models that make the graph inside, self-loops included, compile to one program."""
-    torch._dynamo.reset()
     model = torch.nn.ModuleList([gt.GATConv(3, 4), gt.GATv2Conv(4, 4), gt.TransformerConv(4, 2)])
 
     def run(x, edges):
@@ -745,7 +743,6 @@ def test_one_program_for_all_edges():
 
 
 def test_edges_of_a_program_become_a_graph_once(conversions):
-    torch._dynamo.reset()
     model = torch.nn.ModuleList([gt.GATConv(3, 4), gt.GATConv(4, 2)])
 
     def run(x, edges):
@@ -764,8 +761,6 @@ def test_edges_of_a_program_become_a_graph_once(conversions):
 
 @pytest.mark.exhaustive
 def test_neighbours_in_a_program():
-    torch._dynamo.reset()
-
     def run(points, h):
         graph = gt.Graph.radius(points, 0.4)
         coords = points[graph.src] - points[graph.dst]
@@ -816,7 +811,6 @@ def test_arrays_of_any_other_framework_are_refused():
 @pytest.mark.parametrize("transform_type", few(["linear", "nonlinear"], "nonlinear"))
 def test_neighbours_and_integral_in_one_program(transform_type):
     """The block of neuraloperator: neighbours are found, and their number stays open."""
-    torch._dynamo.reset()
     torch.manual_seed(0)
     block = gt.GNOBlock(3, 3, coord_dim=2, radius=0.3, transform_type=transform_type)
     backend, made = count_compilations()

@@ -46,7 +46,6 @@ def test_autocast(name):
 @pytest.mark.parametrize("name", few(NAMES, "GNO"))
 def test_compiled_with_changing_graphs(name):
     """Changing graphs take one program, after the first sizes have been seen to change."""
-    torch._dynamo.reset()
     made = []
 
     def backend(module, inputs):

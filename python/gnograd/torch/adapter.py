@@ -226,7 +226,7 @@ class _Face:
         return operator
 
     def refuse_forward_mode(self, dispatched: bool) -> None:
-        """Raise NotImplementedError in forward mode of an exported program.
+        """Raise NotImplementedError in forward mode of an exported or compiled program.
 
         Such a program calls the dispatcher, which has no rule for tangents and would drop them.
 
@@ -238,8 +238,8 @@ class _Face:
         """
         if forward_ad._current_level >= 0 and (dispatched or torch._C._is_fwd_grad_enabled()):
             raise NotImplementedError(
-                f"{self.op.name}: there is no forward mode of exported programs; "
-                "reverse mode, or the program that was exported, gives the same numbers"
+                f"{self.op.name}: there is no forward mode of exported or compiled programs; "
+                "reverse mode, or the program itself, gives the same numbers"
             )
 
     def in_copies(self, args: Sequence[Any]) -> bool:
