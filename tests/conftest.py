@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -159,10 +160,28 @@ def threads():
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slowest-files", type=int, default=0, help="files to list by their time")
+    parser.addoption(
+        "--passed", type=Path, help="file of tests to leave out; those that pass are added to it"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what another run has seen pass."""
+    file = config.getoption("--passed")
+    if file and file.exists():
+        passed = set(file.read_text().splitlines())
+        left_out = [item for item in items if item.nodeid in passed]
+        items[:] = [item for item in items if item.nodeid not in passed]
+        config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
-    """Seconds of the slowest files, set-up and all."""
+    """Seconds of the slowest files, set-up and all; adds to the file of passed tests."""
+    if file := config.getoption("--passed"):
+        with file.open("a") as f:
+            f.writelines(
+                f"{report.nodeid}\n" for report in terminalreporter.stats.get("passed", [])
+            )
     n = config.getoption("--slowest-files")
     seconds: Counter[str] = Counter()
     for reports in terminalreporter.stats.values():
