@@ -585,6 +585,46 @@ def test_inspect_says_what_train_does(tmp_path: Path) -> None:
     assert "is one sample, from which none" in done("inspect", path, "--outputs=b")
 
 
+def test_samples_of_training_are_told_in_other_sets(tmp_path: Path) -> None:
+    """Copies of samples, whatever files and arrays are called, and steps of a trajectory."""
+    rng = np.random.default_rng(0)
+    x, a, b = rng.random((20, 2)), rng.random((6, 20)), rng.random((6, 20))
+    data, copy, other, run = (tmp_path / n for n in ("a.npz", "b.npz", "c.npz", "run"))
+    np.savez(data, points=x, a=a, b=b)
+    np.savez(copy, coords=x.astype("f4"), a=a[2:4].astype("f4"), b=[b[2], b[2]])
+    np.savez(other, points=x, a=a + 1, b=b)
+    roles = ("--inputs=a", "--outputs=b")
+    text = done("inspect", data, *roles, "--validation", copy)
+    told = f"1 sample of 2 also in the training data.*: {copy}, sample 0, as {data}, sample 2$"
+    assert re.search(f"^warning: validation has {told}", text, re.MULTILINE)
+    assert "warning" not in done("inspect", data, *roles, "--validation", other)
+    assert "warning" not in done("inspect", data, *roles)
+    sets = ("--test", copy, "--test", other, "--out", run)
+    text = done("train", "points", "--data", data, *roles, *TRAIN, "--epochs=1", *sets)
+    assert re.search(f"^warning: {copy} has {told}", text, re.MULTILINE)
+    assert text.count("warning") == 1
+    found = json.loads((run / RESULTS).read_text())["sets"]
+    assert [each["also in training"] for each in found] == [0, 1, 0]
+    done("report", run)
+    page = (run / "report.html").read_text()
+    assert f"1 of 2 samples of {copy} are in the training data, too" in page
+    # a file twice, and so on both sides of the split
+    text = done("inspect", data, data, *roles, "--held-out=0.5")
+    assert re.search("validation has [1-6] samples? of 6 also in", text)
+    # windows of trajectories share steps, or a state; a state of rest has no steps
+    u = rng.random((2, 9, 20))
+    u[:, :2] = 0
+    np.savez(data, points=x, u=u[:1, :7], f=u[:1, 0])
+    np.savez(copy, points=x, u=u[:, 5:], f=u[:, 0])
+    np.savez(other, points=x, u=u[:, 6:], f=u[:, 0])
+    text = done("inspect", data, "--state=u", "--validation", copy)
+    assert re.search("validation has 1 sample of 2 with steps that are in .*, sample 0, as", text)
+    assert "warning" not in done("inspect", data, "--state=u", "--validation", other)
+    assert "warning" not in done("inspect", data, "--state=u")
+    np.savez(other, points=x, u=np.concatenate([0 * u[1:, :2], u[1:]], axis=1), f=u[1:, 0])
+    assert "warning" not in done("inspect", data, "--state=u", "--validation", other)
+
+
 @pytest.mark.parametrize(
     ("model", "lines"),
     [

@@ -2,7 +2,7 @@
 """Command `gnograd inspect`: show the contents of data files, and check them."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,16 +27,28 @@ from gnograd.data import (
 )
 from gnograd.data.files import load, together
 from gnograd.data.neighbors import CLOUDS, FEW, TYPICAL, neighbors_within, radius_of
+from gnograd.data.repeated import repeated
 from gnograd.data.roles import arranged
 from gnograd.data.samples import Field
 from gnograd.data.statistics import statistics, still, target
 from gnograd.data.stored import blocks
 from gnograd.notation.text import printable
 
-__all__ = ["check_units", "inspect", "need_cells", "need_inputs", "summary", "tell"]
+__all__ = [
+    "HELD_OUT",
+    "check_units",
+    "inspect",
+    "need_cells",
+    "need_inputs",
+    "summary",
+    "tell",
+    "tell_repeated",
+]
 
+HELD_OUT = "validation"
+"""Name of the set by which the best model is chosen."""
 _SHOWN = 10
-"""Largest number of unused arrays that are listed by name."""
+"""Largest number of unused arrays, and of repeated samples, that are listed by name."""
 
 
 def inspect(
@@ -96,6 +108,7 @@ def inspect(
     else:
         parts = (_several(len(part), "sample") for part in (training, kept))
         console.print("training: {}; held out: {}".format(*parts), soft_wrap=True)
+        tell_repeated(training, {HELD_OUT: kept}, console)
     if picture is not None:
         from gnograd.cli.sample_picture import draw
 
@@ -165,6 +178,29 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
     for note in notes:
         line = "".join(c if c.isprintable() else "?" for c in note)  # names may hold anything
         console.print(f"note: {line}", markup=False, soft_wrap=True)
+
+
+def tell_repeated(
+    training: PointData, sets: Mapping[str, PointData], console: Console
+) -> dict[str, dict[int, int]]:
+    """Print which samples of other sets are in the training data, and return them by set."""
+    every = repeated(training, sets)
+    for name, found in every.items():
+        if not found:
+            continue
+        data = sets[name]
+        some = [
+            f"{data.samples[k].source}, as {training.samples[of].source}"
+            for k, of in itertools.islice(found.items(), _SHOWN)
+        ]
+        more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        what = "with steps that are" if data.layout.in_time else "also"
+        line = (
+            f"warning: {name} has {_several(len(found), 'sample')} of {len(data)} {what} in the "
+            f"training data, so its error is not one on unseen data: {'; '.join(some)}{more}"
+        )
+        console.print(printable(line), markup=False, soft_wrap=True)
+    return every
 
 
 def _learned(data: PointData) -> str:

@@ -19,7 +19,15 @@ import gnograd as gg
 from gnograd.cli.checkpoint import State
 from gnograd.cli.config import PointsConfig, Samples
 from gnograd.cli.files import atomic, writing
-from gnograd.cli.inspect import check_units, need_cells, need_inputs, summary, tell
+from gnograd.cli.inspect import (
+    HELD_OUT,
+    check_units,
+    need_cells,
+    need_inputs,
+    summary,
+    tell,
+    tell_repeated,
+)
 from gnograd.cli.job import Run
 from gnograd.cli.options import plain
 from gnograd.cli.point_batches import PointBatches
@@ -42,9 +50,6 @@ STEPS = 6000
 """Training steps that are aimed at: some ten minutes for a thousand points on one core."""
 EPOCHS = (10, 200)
 """Least and most epochs for them."""
-
-HELD_OUT = "validation"
-"""Name of the set by which the best model is chosen."""
 
 
 class Sets(NamedTuple):
@@ -96,6 +101,7 @@ def train(
     console.print("training: " + summary(sets.training), markup=False, soft_wrap=True)
     check_units(sets.training)
     tell(sets.training, console, config.model, config.radius)
+    repeated = tell_repeated(sets.training, {HELD_OUT: sets.held_out, **sets.tests}, console)
     torch.manual_seed(config.seed)
     model = PointModel.for_data(sets.training, config.model, config.size, config.radius)
     model = model.to(engine.device)
@@ -104,7 +110,7 @@ def train(
     config = _chosen(config, model, len(batches.steps), console)
     problem = PointProblem(model, config, batches, held_out, engine, compiled)
     state = fit(problem, config, run, {"checksum of the data": sets.checksum})
-    evaluation = Evaluation(model.eval(), files, sets, held_out, console)
+    evaluation = Evaluation(model.eval(), files, sets, held_out, console, repeated)
     evaluation.write(run.directory, config, state, problem.steps)
     evaluation.show()
     run.show("model", run.directory / "model.json")
@@ -188,8 +194,9 @@ class Evaluation:
         sets: Sets,
         held_out: PointBatches,
         console: Console,
+        repeated: Mapping[str, Mapping[int, int]],
     ) -> None:
-        self.model, self.console = model, console
+        self.model, self.console, self.repeated = model, console, repeated
         self.training = f"{', '.join(map(str, files.data))}: {summary(sets.training)}"
         self.parts = {HELD_OUT: sets.held_out, **sets.tests}
         self.errors = {HELD_OUT: errors_of(model, held_out)}
@@ -254,6 +261,7 @@ class Evaluation:
             "sets": [
                 {
                     "name": name,
+                    "also in training": len(self.repeated[name]),
                     "samples": [
                         {
                             "source": s.source,

@@ -169,8 +169,14 @@ def _errors(sets: Sequence[Mapping[str, Any]], in_time: bool) -> str:
     head = ["set", "samples", "points", "mean error", "median", "largest", simple]
     note = "<p>Relative L2 errors"
     note += " of whole trajectories from their first state" if in_time else ""
-    chosen = "; the best epoch was chosen by those of <em>validation</em>.</p>"
-    return _grid(head, rows) + note + chosen
+    note += "; the best epoch was chosen by those of <em>validation</em>."
+    for each in sets:
+        if n := each.get("also in training"):
+            note += (
+                f" <strong>{int(n)} of {len(each['samples'])} samples of "
+                f"{escape(each['name'])} are in the training data, too.</strong>"
+            )
+    return _grid(head, rows) + note + "</p>"
 
 
 def _examples(
