@@ -442,7 +442,7 @@ def test_an_output_that_is_constant_is_given_back(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     np.savez(path, points=rng.random((20, 2)), a=rng.random((6, 20)), b=np.full((6, 20), 0.1))
     notes, error = trained(tmp_path, path, "--outputs=b", "--epochs=1")
-    assert error == 0 and "b (1): is 0.1 everywhere; given back as it is" in notes[0]
+    assert error == 0 and "b (1): is 0.1 everywhere in float32; given back as it is" in notes[0]
     run = tmp_path / "run"
     done("predict", "--model", run, "--data", path, "--out", tmp_path / "b.npz")
     assert (np.load(tmp_path / "b.npz")["b"] == np.float32(0.1)).all()
@@ -625,6 +625,34 @@ def test_samples_of_training_are_told_in_other_sets(tmp_path: Path) -> None:
     assert "warning" not in done("inspect", data, "--state=u", "--validation", other)
 
 
+def test_data_unlike_that_of_training_are_told(tmp_path: Path) -> None:
+    """Lengths, inputs and parameters that are in other units than the training data."""
+    rng = np.random.default_rng(0)
+    path, run = tmp_path / "a.npz", tmp_path / "run"
+    given = {
+        "points": 3 + 2 * rng.random((20, 2)), "a": 290 + 10 * rng.random((6, 20, 2)),
+        "b": rng.random((6, 20)), "parameters": rng.random((6, 1)),
+    }  # fmt: skip
+    np.savez(path, **given)
+    sets = ("--data", path, "--test", path, "--outputs=b", "--out", run)
+    text = done("train", "points", *sets, *TRAIN, "--epochs=1", "--model=gno")
+    assert "units" not in text
+    for name, change, told in [
+        ("a", lambda a: a, None),
+        ("a", lambda a: 290 + 0 * a, None),
+        ("a", lambda a: a - 273.15, r"'a', on average 22\.\d+, is 9\d.* of the deviations"),
+        ("parameters", lambda p: 1e3 * p, "'parameters', on average"),
+        ("parameters", lambda p: 1e-3 * p, r"'parameters' varies 0\.00\d+ times as much"),
+        ("points", lambda x: x + 0.5, None),
+        ("points", lambda x: 1e3 * x, r"points reach [45][.\d]*e\+03 times as far"),
+        ("points", lambda x: 4 + 1e-2 * (x - 4), r"points fill 0\.0\d+ of the length of the box"),
+    ]:
+        np.savez(path, **given | {name: change(given[name])})
+        text = done("predict", "--model", run, "--data", path, "--out", tmp_path / "p.npz")
+        assert ("units" in text) == (told is not None)
+        assert told is None or re.search(f"^warning: .*: {told}", text, re.MULTILINE), text
+
+
 @pytest.mark.parametrize(
     ("model", "lines"),
     [
@@ -740,6 +768,29 @@ def test_units_that_float32_cannot_square_are_said(tmp_path: Path, unit: float) 
     np.savez(data, **given | {"solution": unit * given["solution"]})
     line = refused("train", "points", "--data", data, *TRAIN, "--out", tmp_path / "run")
     assert "'solution' has numbers around " in line and "bring it to other units" in line
+
+
+def test_what_float32_rounds_away_is_said(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, a = rng.random((20, 2)), rng.random((6, 20))
+    path = tmp_path / "a.npz"
+    np.savez(path, points=x, a=1e3 + a, p=101325 + a, b=1e9 + a, c=a)
+    text = done("inspect", path, "--outputs=c")
+    assert re.search(r"p \(1\): float32 rounds it by up to 0\.0\d of its deviation", text)
+    assert "b (1): is 1e+09 everywhere in float32" in text
+    assert "note: a (1)" not in text
+
+
+def test_rows_of_times_in_a_table_are_not_points(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random((20, 2))
+    rows = [(step, *at, *rng.random(2)) for step in range(3) for at in x]
+    path = tmp_path / "a.csv"
+    told = "each of 20 places has 3 points or more"
+    for k in (60, 20):
+        np.savetxt(path, rows[:k], delimiter=",", header="step,x,y,a,u", comments="")
+        assert (told in done("inspect", path, "--outputs=u")) == (k == 60)
+    assert "places" not in done("inspect", path, "--outputs=u", "--points=x,y,step")
 
 
 def test_names_of_commands_can_be_pasted(tmp_path: Path) -> None:

@@ -14,9 +14,12 @@ from gnograd.cli.config import PointsConfig
 from gnograd.cli.point_batches import Batch, PointBatches
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.cli.training import TrainingProblem
+from gnograd.data import PointData
+from gnograd.data.statistics import statistics
 from gnograd.models import PointModel
+from gnograd.notation.text import printable
 
-__all__ = ["PointProblem", "error_of", "relative_errors"]
+__all__ = ["PointProblem", "error_of", "relative_errors", "tell_far"]
 
 BLOCK = 1 << 26
 """Bytes of a trajectory that are compared at once."""
@@ -166,3 +169,41 @@ def errors_of(model: PointModel, batches: PointBatches) -> Sequence[float]:
             assert sample.outputs is not None
             errors.append(error_of(model, made, sample.outputs))
     return errors
+
+
+_FAR = 10
+"""Distance from the mean of training data, in their deviations, that counts as far."""
+
+
+def tell_far(model: PointModel, data: PointData, console: Console) -> None:
+    """Warn of points and inputs that are nothing like those of the training data of a model."""
+    notes = []
+    layout = model.description.layout
+    centre, scale = model.centre.cpu().numpy(), float(model.scale)
+    ends = [(cloud.min(axis=0), cloud.max(axis=0)) for cloud in data.clouds()]
+    low, high = np.min([a for a, _ in ends], axis=0), np.max([b for _, b in ends], axis=0)
+    free = np.array([not length for length in layout.period or (0,) * layout.dimension])
+    reach = np.where(free, np.maximum(high - centre, centre - low), 0).max() / scale
+    size = (high - low).max() / (2 * scale)
+    if reach > 2:
+        notes.append(f"points reach {reach:.3g} times as far as the box of the training data")
+    elif 0 < size < 1 / _FAR:
+        notes.append(f"points fill {size:.2g} of the length of the box of the training data")
+    found = statistics(data)
+    fields = {"input": layout.inputs + (layout.outputs if layout.in_time else ())}
+    for kind, of_kind in {**fields, "parameter": layout.parameters}.items():
+        mean, std = (getattr(model, f"{kind}_{n}").cpu().numpy() for n in ("mean", "std"))
+        away, ratio = np.abs(found[kind].mean - mean) / std, found[kind].std / std
+        names = [f.name for f in of_kind for _ in range(f.width)]
+        for name, a, r, m in zip(names, away, ratio, found[kind].mean, strict=True):
+            if max(a, r) > _FAR:
+                much = f"{max(a, r):.3g} of the deviations of the training data"
+                notes.append(f"'{name}', on average {m:.4g}, is {much} away from their mean")
+            elif 0 < r < 1 / _FAR**2:
+                notes.append(f"'{name}' varies {r:.2g} times as much as in the training data")
+    for note in notes:
+        source = data.samples[0].source
+        line = (
+            f"warning: {source}: {note}, which a model extrapolates to badly; are units the same?"
+        )
+        console.print(printable(line), markup=False, soft_wrap=True)

@@ -31,7 +31,7 @@ from gnograd.cli.inspect import (
 from gnograd.cli.job import Run
 from gnograd.cli.options import plain
 from gnograd.cli.point_batches import PointBatches
-from gnograd.cli.point_problem import PointProblem, error_of, errors_of
+from gnograd.cli.point_problem import PointProblem, error_of, errors_of, tell_far
 from gnograd.cli.point_split import split
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.cli.training import fit
@@ -201,6 +201,7 @@ class Evaluation:
         self.parts = {HELD_OUT: sets.held_out, **sets.tests}
         self.errors = {HELD_OUT: errors_of(model, held_out)}
         for name, data in sets.tests.items():
+            tell_far(model, data, console)
             batches = PointBatches(model, data)
             batches.find_neighbours(console, f"testing: {name}")
             self.errors[name] = errors_of(model, batches)

@@ -14,7 +14,7 @@ from rich.progress import track
 from gnograd.cli.config import Places
 from gnograd.cli.errors import JobError
 from gnograd.cli.inspect import need_cells
-from gnograd.cli.point_problem import error_of, relative_errors
+from gnograd.cli.point_problem import error_of, relative_errors, tell_far
 from gnograd.cli.torch_engine import TorchEngine
 from gnograd.data import (
     DataError,
@@ -112,6 +112,7 @@ def predict(
         )
     if any(model.network.meshed for model in models):
         need_cells(data)
+    tell_far(models[0], data, console)
     step = data.layout.step or layout.step
     made: list[Prediction] = []
     errors: list[float] = []

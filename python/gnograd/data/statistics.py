@@ -21,6 +21,9 @@ _KINDS = ("input", "parameter", "output")
 ROUNDING = 1e-6
 """Deviation that counts as rounding of float32, relative to the largest component of the field."""
 
+_EPS = float(np.finfo(np.float32).eps) / 2
+_LOST = 0.01
+"""Rounding of float32, relative to the deviation, from which on it is told."""
 
 NEAR = 0.5
 """Deviation of the differences from an input below which these are learned, relative to that of the
@@ -212,6 +215,15 @@ def still(data: PointData) -> list[str]:
                 which = f"{field.name} ({field.width})"
                 which += f": component {k}" if field.width > 1 else ":"
                 words.append(f"{which} {_in_words(numbers, column, in_time)}{_END[name]}")
+            part = slice(start, start + field.width)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                lost = _EPS * np.abs(numbers.mean[part]) / numbers.std[part]
+            some = lost[(lost > _LOST) & ~numbers.constant[part]]
+            if len(some) and not in_time:
+                words.append(
+                    f"{field.name} ({field.width}): float32 rounds it by up to {some.max():.1g} of "
+                    "its deviation; subtract a constant from it in the files"
+                )
             start += field.width
     return words
 
@@ -231,7 +243,7 @@ def _in_words(numbers: Statistics, column: int, in_time: bool) -> str:
             text = "does not change in time"
     else:
         small = abs(mean) <= ROUNDING * numbers.scale[column]
-        text = f"is {0.0 if small else mean:.4g} everywhere"
+        text = f"is {0.0 if small else mean:.4g} everywhere{'' if small else ' in float32'}"
     if std:
         text += f" but for rounding ({std:.1g}; {ROUNDING:g} of the field's largest component)"
     return text
