@@ -41,7 +41,7 @@ def repeated(first: PointData, others: Mapping[str, PointData]) -> dict[str, dic
     for name, data in others.items():
         digests, numbers = _digests(data)
         places = np.minimum(np.searchsorted(known, digests), max(len(known) - 1, 0))
-        same = np.flatnonzero(known[places] == digests) if len(known) else []
+        same = np.flatnonzero(known[places] == digests) if len(known) else np.zeros(0, int)
         every[name] = {int(numbers[k]): int(of[places[k]]) for k in same[::-1]}
         every[name] = dict(sorted(every[name].items()))
     return every
