@@ -39,7 +39,7 @@ STRIPPED = [f"-D{language}_link_args=-Wl,--strip-all" for language in ("c", "for
 # libraries that a wheel finds elsewhere
 OUTSIDE = ["libscipy_openblas.so", "libgomp.so.1"]
 # bytes of a wheel, at most: what makes it larger is to be noticed
-MOST = 6_500_000
+MOST = 6_600_000
 
 
 def variables() -> dict[str, str]:
