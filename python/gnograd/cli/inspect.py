@@ -141,7 +141,7 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
     notes += still(data)
     for cloud in itertools.islice(data.clouds(), CLOUDS):
         _, several = np.unique(cloud, axis=0, return_counts=True)
-        if several.min() > 1:
+        if len(several) and several.min() > 1:
             notes.append(
                 f"each of {len(several)} places has {several.min()} points or more; rows for times "
                 "or samples are told apart only by an axis of their own"
