@@ -849,6 +849,18 @@ MASKED = np.ma.array(np.ones((2, 3), np.float32), mask=True)
         (lambda x, y: x + MASKED, TypeError, "tape: the array is a masked array"),
         (lambda x, y: setattr(x, "value", MASKED), TypeError, "value: the array is a masked array"),
         (lambda x, y: x[np.ma.array([0], mask=True)], TypeError, "gather: .* is a masked array"),
+        (lambda x, y: x[True], TypeError, "not by bool"),
+        (lambda x, y: x[..., ...], IndexError, "slice: an index has one ... at most"),
+        (lambda x, y: ad.grad(ad.sum(x), x), TypeError, "grad: arrays is an Array, needs a list"),
+        (lambda x, y: ad.grad(ad.sum(x), [np.ones(3)]), TypeError, "grad: .* type ndarray"),
+        (lambda x, y: ad.exp(np.ones(3)), TypeError, "needs an Array of a tape, .* type ndarray"),
+        (lambda x, y: ad.sum(np.ones(3)), TypeError, "sum: needs an Array of a tape"),
+        (lambda x, y: ad.reshape(np.ones(4), (2, 2)), TypeError, "reshape: needs an Array of a"),
+        (lambda x, y: x * [ad.sum(x), 1.0, 1.0], TypeError, "an operand is a list of Arrays"),
+        (lambda x, y: setattr(x, "value", x.value + 1j), TypeError, "needs real numbers, got comp"),
+        (lambda x, y: setattr(x, "value", x.value.astype(str)), TypeError, "value: needs real num"),
+        (lambda x, y: ad.SGD([y], x), TypeError, "optimizer: lr is .* needs a number"),
+        (lambda x, y: ad.Adam([x, y, x]), ValueError, "optimizer: a parameter is given twice"),
     ],
 )
 def test_errors(attempt, error, message):

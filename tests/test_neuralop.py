@@ -174,6 +174,16 @@ def test_other_networks(module, parts):
     torch.testing.assert_close(gt.IntegralTransform(mlp)(y, found, x, f), want)
 
 
+def test_other_networks_after_a_search_in_the_program():
+    y, x = points()
+    mlp = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Softplus(), torch.nn.Linear(8, 3))
+    block = gt.GNOBlock(3, 3, 2, 0.4, pos_embedding_type=None, channel_mlp=mlp).double()
+    assert neuralop._network(mlp) is None
+    given = y, x, normal(N, CHANNELS)
+    program = torch.export.export(block, given).module()
+    torch.testing.assert_close(program(*given), block(*given))
+
+
 def test_sequential_without_biases_is_a_kernel_network():
     y, x = points()
     found = gt.neighbor_search(y, x, 0.4)

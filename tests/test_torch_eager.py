@@ -363,6 +363,16 @@ def test_fake_and_meta_tensors(graph):
     assert gt.agg_simple(x.to("meta"), graph=graph).device.type == "meta"
 
 
+def test_meta_graphs_and_edges(graph):
+    there = gt.Graph.of(graph).to("meta")
+    assert repr(there) == f"Graph(n_src=5, n_dst=5, n_edges={graph.n_edges})"
+    layer = gt.GATConv(2, 3, edge_dim=1).to("meta")
+    x, e = torch.ones(5, 2, device="meta"), torch.ones(graph.n_edges, 1, device="meta")
+    edge_index = torch.stack([there.src, there.dst])
+    for edges in (there, edge_index, edge_index):  # twice: nothing is kept of edges without numbers
+        assert layer(x, edges, edge_attr=e).shape == (5, 3)
+
+
 def test_subclasses(graph):
     class Mine(torch.Tensor):
         pass

@@ -124,6 +124,7 @@ def test_bad_arguments(tmp_path):
         ),
         ({"x": np.array(["a"])}, ValueError, "'x' is <U1, which the format does not know"),
         ({"x": np.zeros(2, ">f4")}, ValueError, "'x' is >f4, which the format does not know"),
+        ({"x": np.ma.ones(2)}, TypeError, "'x' is a masked array, whose mask would be ignored"),
         ({"x": np.array([object()])}, ValueError, "'x' is object, which the format does not know"),
     ]:
         with pytest.raises(error, match=message):

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from gnograd.backends.cpu import refuse_mask
 from gnograd.notation.text import printable
 
 if TYPE_CHECKING:
@@ -194,6 +195,8 @@ def _serialised(weights: Any, metadata: dict[str, str]) -> bytes:
         return _written(save, {name: a.contiguous() for name, a in tensors.items()}, metadata)
     from safetensors.numpy import save as save_arrays
 
+    for name, a in plain.items():
+        refuse_mask("save_weights", repr(name), a)
     arrays = {name: np.asarray(a) for name, a in plain.items()}
     return _written(
         save_arrays,

@@ -296,6 +296,8 @@ class Array(Handle):
         dtype, _, shape = self._info()
         refuse_mask(name, "the array", values)
         array = np.asarray(values)
+        if not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise TypeError(f"{name}: needs real numbers, got {array.dtype}")
         if array.shape != shape:
             raise ValueError(f"{name}: the array has shape {shape}, the values {array.shape}")
         array = np.ascontiguousarray(array, dtype)
@@ -406,6 +408,8 @@ class Array(Handle):
         missing = len(shape) - len([k for k in keys if k is not None and k is not Ellipsis])
         if missing < 0:
             raise IndexError(f"slice: {len(shape) - missing} indices for shape {shape}")
+        if len([k for k in keys if k is Ellipsis]) > 1:
+            raise IndexError("slice: an index has one ... at most")
         if not any(k is Ellipsis for k in keys):
             keys = (*keys, Ellipsis)
         first: list[int] = []
@@ -421,7 +425,7 @@ class Array(Handle):
                 if isinstance(one, slice):
                     taken = range(*one.indices(extent))
                     result.append(len(taken))
-                elif isinstance(one, int | np.integer):
+                elif isinstance(one, int | np.integer) and not isinstance(one, bool):
                     if not -extent <= one < extent:
                         raise IndexError(f"slice: index {one} for axis {len(first)} of {shape}")
                     taken = range(int(one) % extent, int(one) % extent + 1)
@@ -468,10 +472,28 @@ def operand(like: Array, value: Operand) -> int:
         return value._handle
     if _is_number(value):
         return int(_core.gnograd_array_scalar(like.tape._handle, like._handle, value))
+    if _holds_arrays(value):
+        raise TypeError(
+            "an operand is a list of Arrays, which would be a constant; concatenate them"
+        )
     return like.tape.constant(value)._handle
 
 
+def _holds_arrays(value: object) -> bool:
+    """True for a list, or a list of lists, of which an entry is an Array."""
+    return isinstance(value, list | tuple) and any(
+        isinstance(entry, Array) or _holds_arrays(entry) for entry in value
+    )
+
+
+def _refuse_others(name: str, x: object) -> None:
+    """Raise TypeError for anything else than an Array."""
+    if not isinstance(x, Array):
+        raise TypeError(f"{name}: needs an Array of a tape, got one of type {type(x).__name__}")
+
+
 def _unary(function: Callable[[int, int], int], x: Array) -> Array:
+    _refuse_others("tape", x)
     return x.tape._wrap(function(x.tape._handle, x._handle))
 
 
@@ -579,6 +601,7 @@ def _reduce(
     axis: int | Sequence[int] | None,
     keepdims: bool,
 ) -> Array:
+    _refuse_others(name, x)
     if axis is None and not keepdims:
         return _unary(everything, x)
     axes = [*range(x.ndim)] if axis is None else _whole(f"{name}: axis", axis)
@@ -600,6 +623,7 @@ def _whole(label: str, values: int | Sequence[int]) -> list[int]:
 
 def softmax(x: Array, axis: int = -1) -> Array:
     """``exp(x) / sum(exp(x))`` along an axis."""
+    _refuse_others("softmax", x)
     along = integer("softmax: axis", axis)
     return x.tape._wrap(_core.gnograd_array_softmax(x.tape._handle, x._handle, along))
 
@@ -614,6 +638,7 @@ def reshape(x: Array, shape: int | Sequence[int]) -> Array:
     >>> ad.reshape(x, (3, -1)).shape
     (3, 2)
     """
+    _refuse_others("reshape", x)
     extents = _whole("reshape: shape", shape)
     if extents.count(-1) == 1:
         known = -math.prod(extents)
@@ -626,6 +651,7 @@ def reshape(x: Array, shape: int | Sequence[int]) -> Array:
 
 def transpose(x: Array, axes: Sequence[int] | None = None) -> Array:
     """Axes in another order: axis k of the result is ``axes[k]`` of `x`; left out: reversed."""
+    _refuse_others("transpose", x)
     rank = x.ndim
     order = [*range(rank)[::-1]] if axes is None else _whole("transpose: axes", axes)
     if len(order) != rank:
@@ -664,6 +690,10 @@ def grad(loss: Array, arrays: Sequence[Array], create_graph: bool = False) -> tu
     -------
     tuple of Array
     """
+    if isinstance(arrays, Array):  # which would be taken as a sequence of its rows
+        raise TypeError("grad: arrays is an Array, needs a list of Arrays")
+    for array in (loss, *arrays):
+        _refuse_others("grad", array)
     tape = loss.tape
     handles = np.array([array._handle for array in arrays], np.int64)
     if any(array.tape is not tape for array in arrays):

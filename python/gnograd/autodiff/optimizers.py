@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gnograd import _core
 from gnograd.autodiff.arrays import Array, Handle
 from gnograd.backends.cpu import address, check_status
+from gnograd.notation.static import number
 
 __all__ = ["SGD", "Adam", "AdamW", "Optimizer"]
 
@@ -31,13 +32,15 @@ class Optimizer(Handle):
     and where the optimizer's handle goes."""
 
     def __init__(self, params: Sequence[Array], lr: float, *settings: float) -> None:
-        self.lr = lr
+        self.lr = number("optimizer: lr", lr)
         self.params = tuple(params)
         if not self.params:
             raise ValueError("optimizer: needs at least one parameter")
         tape = self.params[0].tape
         if any(array.tape is not tape for array in self.params):
             raise ValueError("optimizer: the parameters are on different tapes")
+        if len({array._handle for array in self.params}) < len(self.params):
+            raise ValueError("optimizer: a parameter is given twice, and would move twice a step")
         handles = np.array([array._handle for array in self.params], np.int64)
         made = tape._handle, handles.size, address(handles), lr, *settings, tape._address
         check_status(int(self._create(*made)))

@@ -208,8 +208,8 @@ def without_free_rows(edge_attr: Tensor, graph: AnyGraph) -> Tensor:
     offsets, n_rows = local.arrays.offsets, local.n_edges
     if edge_attr.shape[0] != n_rows:
         return edge_attr  # operators raise the error
-    on_gpu = isinstance(offsets, Tensor) and offsets.is_cuda
-    if is_eager(edge_attr) and not on_gpu and int(offsets[-1]) == n_rows:
+    on_host = not isinstance(offsets, Tensor) or offsets.is_cpu
+    if is_eager(edge_attr) and on_host and int(offsets[-1]) == n_rows:
         return edge_attr  # the host knows that there are none
     used = used_rows(graph, edge_attr.device)
     return edge_attr.masked_fill(~used.view(-1, *[1] * (edge_attr.dim() - 1)), 0)

@@ -269,7 +269,7 @@ class Graph(GraphOfPoints, OfArrays):
         return nodes if rows is None else torch.empty_like(nodes).scatter(0, rows, nodes)
 
     def __repr__(self) -> str:
-        if in_transform():  # numbers are not to be had
+        if in_transform() or self.arrays.offsets.is_meta:  # numbers are not to be had
             return "Graph(n_src={}, n_dst={}, n_edges={})".format(*self.sizes)
         return representation(self.arrays)
 

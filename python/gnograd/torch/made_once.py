@@ -19,7 +19,8 @@ class MadeOnce:
 
     They are kept as long as the tensor is, with a copy of its numbers, which are compared every
     time: memory may be written by others than PyTorch, whose count of changes tells nothing of
-    that. On a GPU the host waits for the comparison.
+    that. On a GPU the host waits for the comparison. What is made of a meta tensor, which has no
+    numbers, is not kept.
     """
 
     def __init__(self) -> None:
@@ -35,6 +36,8 @@ class MadeOnce:
             Other arguments of `make`.
         make : callable
         """
+        if tensor.is_meta:
+            return make(tensor)
         key, forget = id(tensor), self._kept.pop
         kept = self._kept.get(key)
         if kept is None or not kept.holds_for(tensor):

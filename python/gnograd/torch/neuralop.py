@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental import symbolic_shapes
 from torch.nn.functional import gelu
 from torch.utils.checkpoint import checkpoint
 
@@ -407,8 +408,9 @@ class IntegralTransform(nn.Module):
         # outputs of layers before and after the nonlinearity
         numbers = channels + 2 * sum(layer.out_features for layer in linears)
         at_a_time = max(1, _EDGE_NUMBERS // numbers)
-        # torch.func's transforms know no checkpoints
-        if index.shape[0] <= at_a_time or in_transform():
+        # torch.func's transforms know no checkpoints; a program may not know the number of edges
+        few = getattr(symbolic_shapes, "guard_or_true", bool)(index.shape[0] <= at_a_time)
+        if few or in_transform():
             return values(index, dst)
         parts = zip(index.split(at_a_time), dst.split(at_a_time), strict=True)
         return torch.cat([checkpoint(values, *part, use_reentrant=False) for part in parts])
