@@ -259,6 +259,13 @@ LAYERS = {
         ),
         lambda seed: (rand(7, 4, seed=seed), points(seed, 7)),
     ),
+    "edge softmax": (
+        lambda: Plain(
+            torch.nn.Linear(2, 2),
+            lambda layer, e, graph: gt.edge_softmax(layer(e), graph=graph),
+        ),
+        lambda seed: (rand(M, 2, seed=seed), gt.Graph.from_edge_index(edges(seed), N)),
+    ),
     "SliceAttention": (
         lambda: gt.SliceAttention(4, 2, 3, 5), lambda seed: (rand(2, 7, 4, seed=seed),)
     ),
@@ -748,8 +755,11 @@ def dual(function, x):
         return torch.autograd.forward_ad.unpack_dual(out).tangent
 
 
-@pytest.mark.parametrize("name", ["GATConv", "SliceAttention"])
-@pytest.mark.parametrize("transform", COMPILED)
+# of layers, the compiler takes all functions apart, for up to a minute
+@pytest.mark.parametrize(
+    ("transform", "name"),
+    [*[(transform, "edge softmax") for transform in COMPILED], ("jvp", "GATConv")],
+)
 def test_transforms_and_compilers(transform, name):
     """Both ways round; the compiled function is used without a transform, too."""
     transform = COMPILED[transform]

@@ -42,7 +42,14 @@ from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.torch.arrays import as_arrays, integers
 from gnograd.torch.batches import one_by_one, register_loop, rows_of_batch
 from gnograd.torch.dispatch import kernels, without_gradients
-from gnograd.torch.eager import KnownCalls, eager, eager_function, in_transform, is_plain
+from gnograd.torch.eager import (
+    KnownCalls,
+    eager,
+    eager_function,
+    in_transform,
+    is_plain,
+    leave_to_python,
+)
 from gnograd.torch.graph import Graph, arrays_of, lend_tensors
 
 __all__ = ["Faces", "autocast", "check_tensors", "functions", "not_compiled", "torch_operator"]
@@ -692,6 +699,7 @@ def not_compiled(function: AnyFunction) -> AnyFunction:
     """Make `torch.compile` break its graph at a function that reads the values of tensors."""
     # torch.compiler.disable would import the compiler, which takes longer than all of gnograd
     disabled = torch._disable_dynamo(function)  # type: ignore[attr-defined]
+    leave_to_python(function)
 
     @functools.wraps(function)
     def call(*inputs: Any, **arguments: Any) -> Any:

@@ -26,7 +26,24 @@ from gnograd.notation.graph_arrays import GraphArrays, GraphSizes
 from gnograd.torch.arrays import as_arrays
 from gnograd.torch.batches import is_batch
 
-__all__ = ["KnownCalls", "eager", "eager_function", "in_transform", "is_eager", "is_plain"]
+try:  # private names, which another PyTorch may not have
+    from torch._C._dynamo import eval_frame
+
+    _LEAVE = eval_frame._FrameExecStrategy(
+        eval_frame._FrameAction.SKIP, eval_frame._FrameAction.SKIP
+    )
+except (ImportError, AttributeError):
+    _LEAVE = None
+
+__all__ = [
+    "KnownCalls",
+    "eager",
+    "eager_function",
+    "in_transform",
+    "is_eager",
+    "is_plain",
+    "leave_to_python",
+]
 
 Tensors: TypeAlias = Sequence[Tensor | None]
 _PLAIN = frozenset({Tensor, Parameter})
@@ -162,7 +179,18 @@ def _forward_of(
             return outputs if n_outputs > 1 else (outputs,)
         return tuple(_run(kind.forward, graph, addresses)[:n_outputs])
 
+    leave_to_python(forward)
     return forward
+
+
+def leave_to_python(function: Callable[..., Any]) -> None:
+    """Keep `torch.compile` from compiling a function, and what it calls, on their own.
+
+    The compiler leaves what breaks a graph to Python, and compiles each function that is called
+    from there. In those that read addresses it finds nothing, and takes seconds for that.
+    """
+    if _LEAVE is not None:
+        eval_frame.set_code_exec_strategy(function.__code__, _LEAVE)
 
 
 class KnownCalls:
