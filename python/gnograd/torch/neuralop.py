@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
-from torch.fx.experimental import symbolic_shapes
 from torch.nn.functional import gelu
 from torch.utils.checkpoint import checkpoint
 
@@ -408,9 +407,8 @@ class IntegralTransform(nn.Module):
         # outputs of layers before and after the nonlinearity
         numbers = channels + 2 * sum(layer.out_features for layer in linears)
         at_a_time = max(1, _EDGE_NUMBERS // numbers)
-        # torch.func's transforms know no checkpoints; a program may not know the number of edges
-        few = getattr(symbolic_shapes, "guard_or_true", bool)(index.shape[0] <= at_a_time)
-        if few or in_transform():
+        # torch.func's transforms know no checkpoints
+        if _holds(index.shape[0] <= at_a_time) or in_transform():
             return values(index, dst)
         parts = zip(index.split(at_a_time), dst.split(at_a_time), strict=True)
         return torch.cat([checkpoint(values, *part, use_reentrant=False) for part in parts])
@@ -657,3 +655,13 @@ def _of_batch(factor: Tensor | None, apply: Callable[[Tensor | None], Tensor]) -
         return apply(factor.sum(0)).expand(0, -1, -1)
     out = apply(factor.transpose(0, 1).flatten(1))
     return out.unflatten(1, (factor.shape[0], -1)).transpose(0, 1)
+
+
+def _holds(condition: Any) -> bool:
+    """Truth of a comparison of sizes; true where a compiled program does not know them."""
+    if not torch.compiler.is_compiling():
+        return bool(condition)
+    # imports SymPy, which takes long
+    from torch.fx.experimental import symbolic_shapes
+
+    return bool(getattr(symbolic_shapes, "guard_or_true", bool)(condition))
