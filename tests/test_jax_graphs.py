@@ -646,6 +646,66 @@ np.testing.assert_allclose(hessian, sum(each), rtol=1e-12, atol=1e-13)
     )  # fmt: skip
 
 
+@pytest.mark.exhaustive
+def test_meshes_with_explicit_axes():
+    """Types name the parts of arrays there, of which an operator takes the whole."""
+    run_in_new_process(
+        """
+import jax
+import jax.numpy as jnp
+import numpy as np
+import gnograd as gg
+import gnograd.jax as gj
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+jax.config.update("jax_enable_x64", True)
+graph = gg.Graph.from_edges([0, 1, 2, 3, 0], [1, 0, 3, 2, 2])
+rng = np.random.default_rng(0)
+x, w = rng.normal(size=(4, 6)), rng.normal(size=5)
+batch = rng.normal(size=(4, 4, 6))
+
+def loss(x, w):
+    return jnp.sin(gj.agg_weighted(x, w, graph=graph)).sum()
+
+functions = [
+    (jax.value_and_grad(loss, (0, 1)), (x, w), (P(None, "d"), P())),
+    (jax.hessian(loss), (x, w), (P("d"), P())),
+    (jax.vmap(jax.grad(loss), (0, None)), (batch, w), (P("d"), P())),
+]
+mesh = jax.make_mesh((2,), ("d",), axis_types=(AxisType.Explicit,))
+for function, arrays, specs in functions:
+    expected = function(*arrays)
+    with jax.set_mesh(mesh):
+        parts = [jax.device_put(a, NamedSharding(mesh, s)) for a, s in zip(arrays, specs)]
+        got = jax.jit(function)(*parts)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected)):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+""", XLA_FLAGS="--xla_force_host_platform_device_count=2",
+    )  # fmt: skip
+
+
+def test_a_donated_graph_is_copied_anew():
+    graph = gg.Graph.from_edges([0, 1, 2, 0], [1, 0, 1, 2])
+    x = jnp.ones((3, 2))
+
+    def total(graph, x):
+        return gj.agg_simple(x, graph=graph, aggregation="sum")
+
+    expected = total(graph, x)
+    donating = jax.jit(lambda graph, x: (graph, total(graph, x)), donate_argnums=0)
+    for _ in range(2):
+        np.testing.assert_array_equal(donating(gj.Graph.of(graph), x)[1], expected)
+        np.testing.assert_array_equal(total(graph, x), expected)
+
+
+def test_values_are_no_linear_functions():
+    graph = gg.Graph.from_edges([0, 1, 2, 0], [1, 0, 1, 2])
+    with pytest.raises(NotImplementedError, match=r"agg_weighted: .*jax\.linear_transpose"):
+        jax.linear_transpose(
+            lambda x: gj.agg_weighted(x, jnp.ones(4), graph=graph), jnp.ones((3, 2))
+        )(jnp.ones((3, 2)))
+
+
 def test_damaged_graphs_are_refused():
     graph = gj.Graph.of(gg.Graph.from_edges([0, 1, 2, 0], [1, 0, 1, 2]))
     assert jax.tree.all(

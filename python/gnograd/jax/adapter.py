@@ -167,8 +167,25 @@ def _bind(
 ) -> list[Any]:
     """Bind the primitive of a face, for the operator and static arguments of a task."""
     bound = Task(task.op, task.static, face, Parts(*map(_there, at)), tuple(wrt), keeps)
-    results: list[Any] = _PRIMITIVES[face].bind(*_vary_alike(_flat(at)), task=bound)
+    operands = _vary_alike(list(map(_whole, _flat(at))))
+    results: list[Any] = _PRIMITIVES[face].bind(*operands, task=bound)
     return results
+
+
+def _mesh(aval: Any) -> Any:
+    """Mesh of devices with explicit axes that the type of an array names, or None."""
+    sharding = getattr(aval, "sharding", None)
+    mesh = getattr(sharding, "mesh", None)
+    return mesh if mesh is not None and getattr(mesh, "explicit_axes", ()) else None
+
+
+def _whole(x: Any) -> Any:
+    """The array on every device, if its type says that it is in parts on several."""
+    aval = jax.typeof(x)
+    if _mesh(aval) is None or not any(aval.sharding.spec):
+        return x
+    spec = jax.sharding.PartitionSpec(*[None] * aval.ndim)
+    return jax.sharding.reshard(x, jax.sharding.NamedSharding(_mesh(aval), spec))
 
 
 def _vary_alike(operands: list[Any]) -> list[Any]:
@@ -206,7 +223,15 @@ def _results(*operands: Any, task: Task) -> list[Any]:
     like = operands[0]
     if _axes(like):
         return [like.update(shape, jnp.dtype(dtype), weak_type=False) for shape, dtype in given]
-    return [jax.core.ShapedArray(shape, jnp.dtype(dtype)) for shape, dtype in given]
+    found = [jax.core.ShapedArray(shape, jnp.dtype(dtype)) for shape, dtype in given]
+    mesh = next(filter(None, map(_mesh, operands)), None)
+    if mesh is not None:
+        sharding = [jax.sharding.PartitionSpec(*[None] * len(shape)) for shape, _ in given]
+        found = [
+            aval.update(sharding=jax.sharding.NamedSharding(mesh, spec))
+            for aval, spec in zip(found, sharding, strict=True)
+        ]
+    return found
 
 
 def _compute(*operands: Any, task: Task) -> Any:
@@ -231,6 +256,7 @@ def _lower(ctx: Any, *operands: Any, task: Task) -> Any:
 def _loop(arrays: Sequence[Any], dims: Sequence[Any], *, task: Task) -> tuple[Any, Any]:
     """Batching rule: a loop, since kernels take long compared with their calls."""
     batched = [dim is not None for dim in dims]
+    arrays = list(map(_whole, arrays))
     rows = [jnp.moveaxis(a, dim, 0) for a, dim in zip(arrays, dims, strict=True) if dim is not None]
 
     def one(row: Sequence[Any]) -> Any:
@@ -289,6 +315,11 @@ def _differentiate_forward(
 def _transpose(cotangents: Sequence[Any], *args: Any, task: Task) -> list[Any]:
     at, given = task.parts(args), list(map(_or_none, cotangents))
     (group,) = [g for g in Parts._fields if any(map(ad.is_undefined_primal, getattr(at, g)))]
+    if group == "operands":
+        raise NotImplementedError(
+            f"{task.op.name}: JAX does not know that its value is linear in an input, which "
+            "jax.linear_transpose and a rule of jax.custom_jvp need; the tangent of jax.jvp is"
+        )
     asked = [ad.is_undefined_primal(x) for x in getattr(at, group)]
     gradients: Sequence[Any] = [None] * len(asked)
     if any(_there(given)):

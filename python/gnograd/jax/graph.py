@@ -182,7 +182,7 @@ def _copied(graph: gnograd.graphs.graph.Graph) -> Graph:
     if not isinstance(graph, gnograd.graphs.graph.Graph):
         raise TypeError(f"Graph: graph is of type {type(graph).__name__}, needs a gnograd.Graph")
     copy: Graph | None = graph.mirrors.get("jax")
-    if copy is None:
+    if copy is None or any(x.is_deleted() for x in copy.arrays if x is not None):  # donated
         with jax.ensure_compile_time_eval():  # no part of a program that is being traced
             borders = graph.borders
             if borders is not None:
