@@ -174,9 +174,8 @@ def _bind(
 
 def _mesh(aval: Any) -> Any:
     """Mesh of devices with explicit axes that the type of an array names, or None."""
-    sharding = getattr(aval, "sharding", None)
-    mesh = getattr(sharding, "mesh", None)
-    return mesh if mesh is not None and getattr(mesh, "explicit_axes", ()) else None
+    mesh: Any = getattr(getattr(aval, "sharding", None), "mesh", None)
+    return mesh if getattr(mesh, "explicit_axes", None) else None
 
 
 def _whole(x: Any) -> Any:

@@ -33,7 +33,7 @@ try:  # private names, which another PyTorch may not have
         eval_frame._FrameAction.SKIP, eval_frame._FrameAction.SKIP
     )
 except (ImportError, AttributeError):
-    _LEAVE = None
+    _LEAVE = None  # type: ignore[assignment]
 
 __all__ = [
     "KnownCalls",
