@@ -212,6 +212,9 @@ contains
     if (allocated(error)) return
     call adam%save(filename, refused)
     call check_refused(error, refused, "optimizer: two parameters have the name 'a'")
+    call other%init([x, x(:1)], 0.1_dp, refused)
+    call check_refused(error, refused, &
+      & "optimizer: a parameter is given twice, and would move twice a step")
     call other%init(x(:1), 0.1_dp, error)
     if (.not. allocated(error)) call load_weights(filename, weights, error)
     if (.not. allocated(error)) call weights%set("a", [1.0_sp, 2.0_sp, 3.0_sp], error)

@@ -39,8 +39,6 @@ class Optimizer(Handle):
         tape = self.params[0].tape
         if any(array.tape is not tape for array in self.params):
             raise ValueError("optimizer: the parameters are on different tapes")
-        if len({array._handle for array in self.params}) < len(self.params):
-            raise ValueError("optimizer: a parameter is given twice, and would move twice a step")
         handles = np.array([array._handle for array in self.params], np.int64)
         made = tape._handle, handles.size, address(handles), lr, *settings, tape._address
         check_status(int(self._create(*made)))
