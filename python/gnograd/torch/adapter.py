@@ -24,7 +24,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -43,6 +43,7 @@ from gnograd.torch.arrays import as_arrays, integers
 from gnograd.torch.batches import one_by_one, register_loop, rows_of_batch
 from gnograd.torch.dispatch import kernels, without_gradients
 from gnograd.torch.eager import (
+    AnyFunction,
     KnownCalls,
     eager,
     eager_function,
@@ -55,7 +56,6 @@ from gnograd.torch.graph import Graph, arrays_of, lend_tensors
 __all__ = ["Faces", "autocast", "check_tensors", "functions", "not_compiled", "torch_operator"]
 
 Tensors: TypeAlias = Sequence[Tensor | None]
-AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 _HALF = (torch.float16, torch.bfloat16)
 _SINGLE_OR_HALF = (torch.float32, *_HALF)
@@ -227,7 +227,7 @@ class _Face:
         operator.register_fake(fake)
         register_loop(operator)
         # `register_kernel` would put two more functions around each call
-        kernels.impl(f"{self.op.name}_{face}", compute_on_cpu, "CPU")
+        kernels.impl(f"{self.op.name}_{face}", leave_to_python(compute_on_cpu), "CPU")
         if known is not None:
             without_gradients(operator, known)
         return operator

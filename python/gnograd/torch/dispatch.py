@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnograd.torch.eager import is_plain
+from gnograd.torch.eager import is_plain, leave_to_python
 
 try:
     from torch._library.autograd import make_autograd_impl
@@ -45,4 +45,5 @@ def without_gradients(operator: Any, known: Callable[..., list[Tensor] | None]) 
                 return results
         return in_full(keys, *args, **named)
 
-    kernels.impl(operator._qualname.partition("::")[2], at_once, "AutogradCPU", with_keyset=True)
+    name = operator._qualname.partition("::")[2]
+    kernels.impl(name, leave_to_python(at_once), "AutogradCPU", with_keyset=True)

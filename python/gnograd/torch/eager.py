@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -34,8 +34,10 @@ try:  # private names, which another PyTorch may not have
     )
 except (ImportError, AttributeError):
     _LEAVE = None  # type: ignore[assignment]
+"""Mark for functions that the compiler is to leave to Python, with all that they call."""
 
 __all__ = [
+    "AnyFunction",
     "KnownCalls",
     "eager",
     "eager_function",
@@ -45,6 +47,7 @@ __all__ = [
     "leave_to_python",
 ]
 
+AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 Tensors: TypeAlias = Sequence[Tensor | None]
 _PLAIN = frozenset({Tensor, Parameter})
 _NARROW = tuple(name.endswith("indices") for name in GraphArrays._fields)
@@ -179,18 +182,19 @@ def _forward_of(
             return outputs if n_outputs > 1 else (outputs,)
         return tuple(_run(kind.forward, graph, addresses)[:n_outputs])
 
-    leave_to_python(forward)
-    return forward
+    return leave_to_python(forward)
 
 
-def leave_to_python(function: Callable[..., Any]) -> None:
+def leave_to_python(function: AnyFunction) -> AnyFunction:
     """Keep `torch.compile` from compiling a function, and what it calls, on their own.
 
     The compiler leaves what breaks a graph to Python, and compiles each function that is called
-    from there. In those that read addresses it finds nothing, and takes seconds for that.
+    from there. Those that read addresses or turn tensors into arrays are no programs: it takes
+    seconds to find that, and mistakes arrays for tensors.
     """
     if _LEAVE is not None:
         eval_frame.set_code_exec_strategy(function.__code__, _LEAVE)
+    return function
 
 
 class KnownCalls:

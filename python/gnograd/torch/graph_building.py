@@ -15,7 +15,7 @@ from torch import Tensor
 import gnograd.graphs.graph
 from gnograd.torch.batches import register_loop
 from gnograd.torch.dispatch import kernels
-from gnograd.torch.eager import is_eager
+from gnograd.torch.eager import is_eager, leave_to_python
 from gnograd.torch.made_once import MadeOnce
 from gnograd.torch.searches import unknown_size
 
@@ -77,6 +77,7 @@ def graph_from_csc(
     return made
 
 
+@leave_to_python
 def _from_edges(
     edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None
 ) -> list[Tensor]:
@@ -108,6 +109,7 @@ def _edges_on_device(
 _made = MadeOnce()
 
 
+@leave_to_python
 def _from_edges_in_program(
     edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None
 ) -> list[Tensor]:
@@ -145,6 +147,7 @@ def _like_graph(like: Tensor, n_src: int, n_dst: int, n_edges: int) -> list[Tens
     ]
 
 
+@leave_to_python
 def _from_csc(offsets: Tensor, indices: Tensor, n_src: int, room: bool = False) -> list[Tensor]:
     if offsets.device.type == "cpu":
         n_edges = len(indices)
@@ -200,6 +203,7 @@ def first_edges(edge_index: Tensor, free: Tensor, n_src: int) -> Tensor:
     return edges
 
 
+@leave_to_python
 def _first_edges(edge_index: Tensor, free: Tensor, n_src: int) -> Tensor:
     rows = (~free).nonzero().flatten()
     src, dst = edge_index[:, rows]

@@ -15,7 +15,7 @@ from gnograd.neighbors.gpu import MOST_AXES
 from gnograd.neighbors.search import knn, neighbors
 from gnograd.torch.arrays import as_arrays
 from gnograd.torch.batches import register_loop
-from gnograd.torch.eager import in_transform, is_eager
+from gnograd.torch.eager import in_transform, is_eager, leave_to_python
 
 __all__ = ["Pointer", "items_of_batch", "nearest_of", "neighbors_of", "unknown_size"]
 
@@ -52,6 +52,7 @@ def _searched(
         return [tensor(x).to(queries.device, torch.int64) for x in arrays]
 
 
+@leave_to_python
 def _neighbors(
     data: Tensor,
     queries: Tensor | None,
@@ -70,6 +71,7 @@ def _neighbors(
     )  # fmt: skip
 
 
+@leave_to_python
 def _knn(
     data: Tensor,
     queries: Tensor | None,
@@ -145,6 +147,7 @@ def unknown_size() -> Any:
     return size
 
 
+@leave_to_python
 def _batch_items(
     batch: Tensor, destination_batch: Tensor | None, n_src: int, n_dst: int | None
 ) -> list[Tensor]:
