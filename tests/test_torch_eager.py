@@ -341,7 +341,9 @@ def test_backward_inside_autocast(graph):
     compare(run)
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(
+    "backend", ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.exhaustive)]
+)
 def test_compiled(backend, graph):
     leaves, function = bind("mha_gat", graph)
     compiled = torch.compile(lambda *x: function(*x).sin(), fullgraph=True, backend=backend)
