@@ -647,6 +647,7 @@ np.testing.assert_allclose(hessian, sum(each), rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.exhaustive
+@pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="needs a JAX that has jax.set_mesh")
 def test_meshes_with_explicit_axes():
     """Types name the parts of arrays there, of which an operator takes the whole."""
     run_in_new_process(

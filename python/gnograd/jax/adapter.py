@@ -37,6 +37,11 @@ from gnograd.jax.task import TARGET, Parts, Task, know
 from gnograd.notation import shapes
 from gnograd.notation.static import exact_integers
 
+try:
+    from jax.sharding import reshard
+except ImportError:  # its place in JAX 0.6
+    from jax.experimental.shard import reshard  # type: ignore[no-redef]
+
 __all__ = ["jax_operator"]
 
 
@@ -178,13 +183,18 @@ def _mesh(aval: Any) -> Any:
     return mesh if getattr(mesh, "explicit_axes", None) else None
 
 
+def _undivided(mesh: Any, rank: int) -> jax.sharding.NamedSharding:
+    """Type of an array that is whole on every device of a mesh."""
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*[None] * rank))
+
+
 def _whole(x: Any) -> Any:
     """The array on every device, if its type says that it is in parts on several."""
     aval = jax.typeof(x)
-    if _mesh(aval) is None or not any(aval.sharding.spec):
+    mesh = _mesh(aval)
+    if mesh is None or not any(aval.sharding.spec):
         return x
-    spec = jax.sharding.PartitionSpec(*[None] * aval.ndim)
-    return jax.sharding.reshard(x, jax.sharding.NamedSharding(_mesh(aval), spec))
+    return reshard(x, _undivided(mesh, aval.ndim))
 
 
 def _vary_alike(operands: list[Any]) -> list[Any]:
@@ -225,11 +235,7 @@ def _results(*operands: Any, task: Task) -> list[Any]:
     found = [jax.core.ShapedArray(shape, jnp.dtype(dtype)) for shape, dtype in given]
     mesh = next(filter(None, map(_mesh, operands)), None)
     if mesh is not None:
-        sharding = [jax.sharding.PartitionSpec(*[None] * len(shape)) for shape, _ in given]
-        found = [
-            aval.update(sharding=jax.sharding.NamedSharding(mesh, spec))
-            for aval, spec in zip(found, sharding, strict=True)
-        ]
+        found = [aval.update(sharding=_undivided(mesh, aval.ndim)) for aval in found]
     return found
 
 
@@ -316,8 +322,8 @@ def _transpose(cotangents: Sequence[Any], *args: Any, task: Task) -> list[Any]:
     (group,) = [g for g in Parts._fields if any(map(ad.is_undefined_primal, getattr(at, g)))]
     if group == "operands":
         raise NotImplementedError(
-            f"{task.op.name}: JAX does not know that its value is linear in an input, which "
-            "jax.linear_transpose and a rule of jax.custom_jvp need; the tangent of jax.jvp is"
+            f"{task.op.name}: it cannot be transposed, as jax.linear_transpose does, and jax.grad "
+            "through a rule of jax.custom_jvp; take its derivatives by jax.vjp or jax.jvp"
         )
     asked = [ad.is_undefined_primal(x) for x in getattr(at, group)]
     gradients: Sequence[Any] = [None] * len(asked)
