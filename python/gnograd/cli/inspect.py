@@ -139,14 +139,12 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
     if data.layout.in_time and data.layout.step is None:
         notes.append("the files tell no times: steps are taken as equally long")
     notes += still(data)
-    for cloud in itertools.islice(data.clouds(), CLOUDS):
-        _, several = np.unique(cloud, axis=0, return_counts=True)
-        if len(several) and several.min() > 1:
-            notes.append(
-                f"each of {len(several)} places has {several.min()} points or more; rows for times "
-                "or samples are told apart only by an axis of their own"
-            )
-            break
+    _, several = np.unique(next(iter(data.clouds())), axis=0, return_counts=True)
+    if several.min() > 1:
+        notes.append(
+            f"each of {len(several)} places has {several.min()} points or more; rows for times or "
+            "samples are told apart only by an axis of their own"
+        )
     for line in (
         "targets: " + _learned(data),
         "normalisation: every channel and target to mean 0 and deviation 1 in the training samples",

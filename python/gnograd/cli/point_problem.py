@@ -23,6 +23,12 @@ __all__ = ["PointProblem", "error_of", "relative_errors", "tell_far"]
 
 BLOCK = 1 << 26
 """Bytes of a trajectory that are compared at once."""
+FAR, OUTSIDE = 10, 2
+"""Distance of inputs from their mean in training data, in deviations, and of points from the centre
+of its box, in half lengths, from which they are unlike them."""
+STILL, SMALL = 0.01, 0.1
+"""Deviation of inputs, and length of the box of points, relative to training data, up to which they
+are unlike them."""
 FLOOR = 1e-2
 """Lower bound of the norm in relative errors, as a fraction of the typical one in training data."""
 
@@ -171,12 +177,8 @@ def errors_of(model: PointModel, batches: PointBatches) -> Sequence[float]:
     return errors
 
 
-_FAR = 10
-"""Distance from the mean of training data, in their deviations, that counts as far."""
-
-
 def tell_far(model: PointModel, data: PointData, console: Console) -> None:
-    """Warn of points and inputs that are nothing like those of the training data of a model."""
+    """Warn of points and inputs that are unlike those of the training data of a model."""
     notes = []
     layout = model.description.layout
     centre, scale = model.centre.cpu().numpy(), float(model.scale)
@@ -185,9 +187,9 @@ def tell_far(model: PointModel, data: PointData, console: Console) -> None:
     free = np.array([not length for length in layout.period or (0,) * layout.dimension])
     reach = np.where(free, np.maximum(high - centre, centre - low), 0).max() / scale
     size = (high - low).max() / (2 * scale)
-    if reach > 2:
+    if reach > OUTSIDE:
         notes.append(f"points reach {reach:.3g} times as far as the box of the training data")
-    elif 0 < size < 1 / _FAR:
+    elif 0 < size < SMALL:
         notes.append(f"points fill {size:.2g} of the length of the box of the training data")
     found = statistics(data)
     fields = {"input": layout.inputs + (layout.outputs if layout.in_time else ())}
@@ -196,14 +198,11 @@ def tell_far(model: PointModel, data: PointData, console: Console) -> None:
         away, ratio = np.abs(found[kind].mean - mean) / std, found[kind].std / std
         names = [f.name for f in of_kind for _ in range(f.width)]
         for name, a, r, m in zip(names, away, ratio, found[kind].mean, strict=True):
-            if max(a, r) > _FAR:
+            if max(a, r) > FAR:
                 much = f"{max(a, r):.3g} of the deviations of the training data"
                 notes.append(f"'{name}', on average {m:.4g}, is {much} away from their mean")
-            elif 0 < r < 1 / _FAR**2:
+            elif 0 < r < STILL:
                 notes.append(f"'{name}' varies {r:.2g} times as much as in the training data")
     for note in notes:
-        source = data.samples[0].source
-        line = (
-            f"warning: {source}: {note}, which a model extrapolates to badly; are units the same?"
-        )
+        line = f"warning: {data.samples[0].source}: {note}; are units the same?"
         console.print(printable(line), markup=False, soft_wrap=True)

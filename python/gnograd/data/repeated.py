@@ -24,7 +24,9 @@ def repeated(first: PointData, others: Mapping[str, PointData]) -> dict[str, dic
     Parameters
     ----------
     first : PointData
+        Training data.
     others : mapping of str to PointData
+        Sets by name.
 
     Returns
     -------
@@ -54,13 +56,14 @@ def _digests(data: PointData) -> tuple[Array, Array]:
     for k, (geometry, sample) in enumerate(zip(data.facts.geometry, data.samples, strict=True)):
         if geometry not in places:
             places[geometry] = _digest(sample.points, sample.queries)
-        mine = np.frombuffer(b"".join(_of(sample, places[geometry])), np.uint64)
+        mine = np.frombuffer(b"".join(_of_sample(sample, places[geometry])), np.uint64)
         digests.append(mine)
         numbers.append(np.full(len(mine), k))
     return np.concatenate(digests), np.concatenate(numbers)
 
 
-def _of(sample: Sample, place: bytes) -> Iterator[bytes]:
+def _of_sample(sample: Sample, place: bytes) -> Iterator[bytes]:
+    """Digest of a sample, or one for each of its steps, at points of the digest `place`."""
     in_time = sample.inputs.ndim == 3
     steady = place + _digest(sample.parameters, *([] if in_time else [sample.inputs]))
     if sample.states is None:
@@ -89,4 +92,5 @@ def _digest(*arrays: Array) -> bytes:
 
 
 def _together(*digests: bytes) -> bytes:
+    """Digest of digests."""
     return sha256(b"".join(digests)).digest()[:_SIZE]
