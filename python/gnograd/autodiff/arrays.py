@@ -474,7 +474,7 @@ def operand(like: Array, value: Operand) -> int:
         return int(_core.gnograd_array_scalar(like.tape._handle, like._handle, value))
     if _holds_arrays(value):
         raise TypeError(
-            "an operand is a list of Arrays, which would be a constant; concatenate them"
+            "tape: an operand is a list of Arrays, which would be a constant; concatenate them"
         )
     return like.tape.constant(value)._handle
 
@@ -489,7 +489,7 @@ def _holds_arrays(value: object) -> bool:
 def _refuse_others(name: str, x: object) -> None:
     """Raise TypeError for anything else than an Array."""
     if not isinstance(x, Array):
-        raise TypeError(f"{name}: needs an Array of a tape, got one of type {type(x).__name__}")
+        raise TypeError(f"{name}: needs an Array of a tape, got {type(x).__name__}")
 
 
 def _unary(function: Callable[[int, int], int], x: Array) -> Array:
