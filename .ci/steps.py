@@ -29,7 +29,7 @@ PYTHON = ".venv/bin/python"
 FRONTS = "torch==2.13.0 torch_geometric jax flatbuffers optax equinox mpi4py mpich pymetis"
 # names of the tests that passed
 PASSED = "PASSED=build/ci/passed"
-# seconds that a step may take, several times what it takes on two cores
+# seconds that a step may take, twice what the longest takes on two slow cores
 LIMIT = 3600
 
 
