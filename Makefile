@@ -18,7 +18,7 @@ CUDA_LIBRARY := build/cuda/cuda/libgnograd_cuda.so
 PTX_LIBRARY := build/ptx/cuda/libgnograd_cuda.so
 FUZZ ?= --seconds 240
 # PASSED: a file of tests to leave out, to which those that pass are added
-PYTEST := pytest -n auto --maxprocesses=4 --dist loadfile --slowest-files=20 $(PASSED:%=--passed %)
+PYTEST := pytest -n auto --maxprocesses=4 --dist loadfile --slowest-files=20 $(PASSED:%=--passed=%)
 
 # Compilers of C, C++ and CUDA go through ccache where it is: by what is included, not by the
 # preprocessor, and from any folder.
