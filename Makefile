@@ -196,7 +196,7 @@ build/sanitize/build.ninja: $(VENV)/tools
 	tools/bootstrap.sh $(PYTHON) libopenmpi-dev openmpi-bin
 	meson setup build/sanitize -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled -Dmpi=enabled -Dmarch= \
 		-Doptimization=g -Ddebug=false --werror -Db_sanitize=address,undefined -Db_lundef=false \
-		-Dfortran_args="-fcheck=all -fno-sanitize=null -g1"
+		-Dfortran_args="-fcheck=all -fno-sanitize=null,alignment,object-size,pointer-overflow -g1"
 
 build/ptx/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
 	meson setup build/ptx -Dpython_ext=disabled -Dcuda=enabled -Dgpu_architectures=90 -Dsimt=enabled -Dptx=80,90
