@@ -1489,6 +1489,16 @@ def test_eager_tensors(dtype, of_tensors, weighted, tensors, eager_only, calls):
 
 
 @on_host
+@pytest.mark.parametrize("custom", [False, True])
+def test_tensors_that_the_vjp_does_not_read_are_not_kept(custom, weighted, tensors):
+    torch = tensors.torch
+    x, w = (torch.tensor(a, requires_grad=True) for a in (weighted.x, weighted.w))
+    with torch.autocast("cpu", enabled=custom):
+        out = tensors.gt.agg_weighted(x, w, graph=weighted.graph, aggregation="mean")
+    assert sum(x is not None for x in out.grad_fn.saved_tensors) == 2
+
+
+@on_host
 def test_eager_tensors_use_the_current_stream(weighted, tensors, eager_only, calls):
     x, w = (tensors.torch.tensor(a) for a in (weighted.x, weighted.w))
     for stream in (75, 0, 90):
