@@ -27,7 +27,8 @@ from functools import partial
 from typing import Any
 
 import torch
-from contest import compare, peak_memory, times
+from alone import peak_memory
+from contest import compare, times
 from results import Results, add_clock, add_option
 from torch import Tensor
 from torch.nn.functional import normalize

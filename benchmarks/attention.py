@@ -36,7 +36,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
 import torch
-from contest import peak_memory
+from alone import peak_memory
 from results import CLOCKS, Results, add_clock, add_option
 from torch.nn import functional
 

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Common code of benchmarks beside PyTorch: agreement, times in turns, sgemm rate, memory peak."""
+"""Common code of benchmarks beside PyTorch: agreement, times in turns, the rate of sgemm."""
 
 from __future__ import annotations
 
-import re
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 
-__all__ = ["compare", "peak_memory", "sgemm_rate", "times"]
+__all__ = ["compare", "sgemm_rate", "times"]
 
 Steps = Mapping[str, Callable[[], Sequence[Any]]]
 """Contestants by name: a call makes a step and gives its results."""
@@ -53,16 +51,3 @@ def sgemm_rate(repeats: int = 20) -> float:
         a @ b
         taken.append(time.perf_counter() - start)
     return 2 * 1024**3 / statistics.median(taken)
-
-
-def peak_memory(step: Callable[[], Any]) -> tuple[int, Any]:
-    """Peak bytes of a step beyond what was there, results included; and the results."""
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts here
-    before = _status("VmRSS")
-    results = step()
-    return _status("VmHWM") - before, results
-
-
-def _status(name: str) -> int:
-    text = Path("/proc/self/status").read_text()
-    return 1024 * int(re.search(rf"{name}:\s+(\d+)", text)[1])  # type: ignore[index]

@@ -15,14 +15,13 @@ needs PyTorch.
 
 import argparse
 import ctypes
-import re
 import statistics
 import time
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
+from alone import peak_memory
 from cases import N_EMB, N_MID, N_RADIAL, N_SPHERICAL, crystal
 from results import Results, add_option
 
@@ -139,14 +138,8 @@ def timed(work) -> float:
 def extra_mib(work) -> float:
     """Memory beyond what is there before and the results (Linux)."""
     ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
-    before = memory("VmRSS")
-    results = work()
-    return (memory("VmHWM") - before) / 1024 - sum(x.nbytes for x in results) / 2**20
-
-
-def memory(name: str) -> int:
-    return int(re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+    peak, results = peak_memory(work)
+    return (peak - sum(x.nbytes for x in results)) / 2**20
 
 
 def compare(

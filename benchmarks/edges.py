@@ -32,7 +32,8 @@ import agno
 import neighbors
 import neuraloperator
 import torch
-from contest import compare, peak_memory, sgemm_rate, times
+from alone import peak_memory
+from contest import compare, sgemm_rate, times
 from results import Results, add_option
 from torch import Tensor
 from torch.nn import functional as F

@@ -27,17 +27,13 @@ PyTorch, torch_geometric, neuraloperator and torch_scatter are optional.
 
 import argparse
 import ctypes
-import importlib.util
-import multiprocessing
-import re
-import statistics
-import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from alone import installed, median, peak_bytes, set_threads
 from results import Results, add_option
 
 import gnograd as gg
@@ -309,69 +305,12 @@ def sgemm(threads: int) -> Callable[[], None]:
     return multiply
 
 
-def medians(calls: dict[str, Callable], repeats: int) -> dict[str, float]:
-    """Seconds of each call, as in a program that makes no others.
-
-    Two calls come before those that are timed: threads are awake then, and memory is at hand.
-    """
-    seconds = {}
-    for name, call in calls.items():
-        times = []
-        for _ in range(repeats + 2):
-            start = time.perf_counter()
-            call()
-            times.append(time.perf_counter() - start)
-        seconds[name] = statistics.median(times[2:])
-    return seconds
-
-
-def peak_bytes(
-    case: Case | Transform, activation: str, name: str, face: str, threads: int
-) -> tuple[int, int]:
-    """Memory that one call takes beside its inputs, and beside its results too."""
-    if not Path("/proc/self/clear_refs").exists():
-        return 0, 0
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_peak_bytes, case, activation, name, face, threads).result()
-
-
-def _peak_bytes(case, activation, name, face, threads) -> tuple[int, int]:
-    set_threads(threads)
-    for each in (case.small(), case):  # libraries and threads start with the small one
-        _, faces = each.contestants(activation, [] if name == "gnograd" else [name])
-        if each is not case:
-            faces[name][face]()
-    Path("/proc/self/clear_refs").write_text("5")
-    before = _status("VmRSS")
-    result = faces[name][face]()
-    peak = _status("VmHWM") - before
-    return peak, peak - sum(array.nbytes for array in _arrays(result))
-
-
-def _arrays(result):
-    """Arrays in tuples and dicts."""
-    if isinstance(result, tuple | dict):
-        for part in result.values() if isinstance(result, dict) else result:
-            yield from _arrays(part)
-    elif result is not None:
-        yield result
-
-
-def _status(name: str) -> int:
-    text = Path("/proc/self/status").read_text()
-    return 1024 * int(re.search(rf"{name}:\s+(\d+)", text)[1])
-
-
-def installed(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
-
-
-def set_threads(threads: int) -> None:
-    gg.set_num_threads(threads)
-    if installed("torch"):
-        import torch
-
-        torch.set_num_threads(threads)
+def make_call(case, activation, name, face, small):
+    """The call of a contestant, on small inputs or its own."""
+    _, faces = (case.small() if small else case).contestants(
+        activation, [] if name == "gnograd" else [name]
+    )
+    return faces[name][face]
 
 
 # ---- the table ----
@@ -391,13 +330,15 @@ def run(label: str, case: Case | Transform, threads: int, options: argparse.Name
     print(" " * 24 + " ".join(map(str.rjust, headings, [10, 7, 9, 13, 13])))
     for face in faces["gnograd"]:
         calls = {name: f[face] for name, f in faces.items()}
-        seconds = medians({**calls, "sgemm": sgemm(threads)}, options.repeats)
+        calls["sgemm"] = sgemm(threads)
+        seconds = {name: median(call, options.repeats) for name, call in calls.items()}
         rate = 2 * 1024**3 / seconds["sgemm"]
         for name in faces:
             ratio = seconds[name] / seconds["gnograd"]
             counted = name == "gnograd" and face in operations
             share = operations[face] / seconds[name] / rate if counted else None
-            peak, temporary = peak_bytes(case, options.activation, name, face, threads)
+            make = partial(make_call, case, options.activation, name, face)
+            peak, temporary = peak_bytes(make, threads)
             print(
                 f"{face:9} {name:13} {1e3 * seconds[name]:7.1f} ms {ratio:6.1f}x "
                 f"{f'{100 * share:7.0f} %' if share else '':>9} "

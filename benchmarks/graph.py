@@ -32,19 +32,14 @@ PyTorch and torch_geometric are optional.
 """
 
 import argparse
-import ctypes
 import importlib.util
-import multiprocessing
-import re
-import statistics
-import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
+from alone import median, peak_bytes, set_threads
 from results import Results, add_option
 
 import gnograd as gg
@@ -314,58 +309,6 @@ def all_bytes(case: Case, graph: gg.Graph, face: str) -> int:
     return row_bytes(case, graph, face) + edges + nodes
 
 
-def set_threads(threads: int) -> None:
-    """Threads of gnograd and, if it is there, of PyTorch."""
-    gg.set_num_threads(threads)
-    if importlib.util.find_spec("torch"):
-        import torch
-
-        torch.set_num_threads(threads)
-
-
-def median(call: Callable[[], object], repeats: int) -> float:
-    """Seconds of a call, as in a program that makes no others.
-
-    Two calls come before those that are timed: threads are awake then, and memory is at hand.
-    """
-    times = []
-    for _ in range(repeats + 2):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[2:])
-
-
-def peak_bytes(make: Callable[[bool], Callable[[], object]], threads: int) -> int:
-    """Memory that a call takes beside its inputs, results included, in a process of its own.
-
-    ``make(True)`` gives the call on small inputs, with which libraries and threads start, and
-    ``make(False)`` the one that is measured; `make` is sent to the process.
-    """
-    if not Path("/proc/self/clear_refs").exists():
-        return 0
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_peak_bytes, make, threads).result()
-
-
-def _peak_bytes(make: Callable[[bool], Callable[[], object]], threads: int) -> int:
-    set_threads(threads)
-    make(True)()
-    call = make(False)
-    ctypes.CDLL(None).malloc_trim(0)  # free memory that is still held would hide what is taken
-    Path("/proc/self/clear_refs").write_text("5")
-    before = _status("VmRSS")
-    result = call()
-    peak = _status("VmHWM") - before
-    del result
-    return peak
-
-
-def _status(name: str) -> int:
-    text = Path("/proc/self/status").read_text()
-    return 1024 * int(re.search(rf"{name}:\s+(\d+)", text)[1])
-
-
 # ---- the table ----
 
 
@@ -404,7 +347,7 @@ def run(label: str, threads: int, options: argparse.Namespace) -> None:
                 memory, peak = "", None
                 if options.memory:
                     make = partial(make_call, name, case, aggregation, face)
-                    peak = peak_bytes(make, threads)
+                    peak, _ = peak_bytes(make, threads)
                     memory = f"{peak / 2**20:8.0f} MiB"
                 print(
                     f"{aggregation or 'mha_gat':7} {face:8} {name:14} {1e3 * taken:7.1f} ms "

@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from contest import peak_memory
+from alone import peak_memory
 from results import Results, add_option
 from rich.console import Console
 

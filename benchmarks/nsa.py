@@ -39,7 +39,8 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import numpy as np
-from gno import _status, set_threads, sgemm
+from alone import peak_memory, set_threads
+from gno import sgemm
 from results import Results, add_option
 
 import gnograd as gg
@@ -400,10 +401,7 @@ def _extra_memory(case, name, face, threads) -> float:
     MAKERS[name](replace(case, tokens=4 * case.block, slots=2), "cpu")[face]()  # start libraries
     call = MAKERS[name](case, "cpu")[face]
     arrays = [*case.arrays[:3], case.selection]
-    Path("/proc/self/clear_refs").write_text("5")
-    before = _status("VmRSS")
-    result = call()
-    peak = _status("VmHWM") - before
+    peak, result = peak_memory(call)
     results = [result] if face == "forward" else [result[0], *result[1]]
     size = sum(x.nbytes for x in results)
     inputs = sum(x.nbytes for x in arrays) + (case.arrays[3].nbytes if face == "training" else 0)

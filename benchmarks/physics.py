@@ -23,13 +23,11 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import statistics
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from alone import median
 from results import Results, add_option
 from scipy.special import erf
 
@@ -232,16 +230,6 @@ def _array(x) -> np.ndarray:
 
 
 # ---- the table ----
-
-
-def median(call: Callable[[], object], repeats: int) -> float:
-    """Seconds of a call, after one that is not timed."""
-    times = []
-    for _ in range(repeats + 1):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[1:])
 
 
 def contestants(case: Case) -> dict[str, type]:

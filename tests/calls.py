@@ -25,11 +25,6 @@ def gno_inputs(weighted=True):
     return normal(*shapes[: 7 if weighted else 6])
 
 
-def basis_inputs():
-    x, w = normal((8, 1), (2,))
-    return [1 / (1 + np.exp(-x)), w]
-
-
 def jets_inputs():
     layers, weights = (2 * 4 + 4 + 4 * 3 + 3,), (8, 3)
     return normal((5, 3), (5, 2), (5, 2), layers, (3, 3, 2), (3, 2), (8,), weights)

@@ -4,14 +4,17 @@
 A law takes a case of `table.py`, edges and a generator of random numbers.
 """
 
+from collections import Counter
 from functools import partial
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gnograd as gg
 from conftest import power_law
 from gnograd.notation import shapes
+from gnograd.notation.declaration import names_in
 from reference import derivatives
 
 EPS = np.finfo(np.float32).eps
@@ -311,6 +314,54 @@ def check_rows_of_no_edge(case, edges, rng):
     results = [*outputs, *specs] * 2
     zeros = pad(own, results, 0)
     assert_all_equal(call.everything(), zeros)
+
+
+def check_refused(case, edges, rng):
+    """Arrays and choices that do not fit are refused, and named, by every face that takes them."""
+    call, op = Call(case, edges, rng), case.operator
+    names, specs = op.inputs, [*op.signature(**call.static).inputs.values()]
+    of_graph = {"n_src", "n_dst", "n_edges"}
+    given = [spec for spec, x in zip(specs, call.inputs, strict=True) if x is not None]
+    sizes = [size for spec in given for dim in shapes.parse(spec).dims for size in names_in(dim)]
+    uses = Counter(sizes)
+
+    def refused(error, message, run, *args, **kwargs):
+        with pytest.raises(error, match=f"^{op.name}: {message}"):
+            run(*args, **kwargs)
+
+    for k, (name, spec) in enumerate(zip(names, specs, strict=True)):
+        x = call.inputs[k]
+        if x is None:
+            continue
+
+        def change(value, k=k):
+            return *call.inputs[:k], value, *call.inputs[k + 1 :]
+
+        shape = f"{name} has shape "
+        wrong = [(x[..., None], ValueError, shape), (x.astype(int), TypeError, "")]
+        if case.on_graph and shapes.parse(spec).dims[0] in of_graph:
+            wrong.append((x[1:], ValueError, shape))
+        for axis, dim in enumerate(shapes.parse(spec).dims, -len(shapes.parse(spec).dims)):
+            if any(uses[size] > 1 for size in names_in(dim)):
+                longer = np.concatenate([x, x.take([0], axis)], axis)
+                wrong.append((longer, ValueError, ""))
+        if len(there(call.inputs)) > 1:
+            wrong.append((x.astype(np.float32), TypeError, r"\w+ is float\d\d"))
+        if not shapes.parse(spec).optional:
+            wrong.append((None, TypeError, f"{name} is missing"))
+        for value, error, message in wrong:
+            refused(error, message, call.forward, change(value))
+            refused(error, message, call.vjp, change(value))
+        tangents = *call.tangents[:k], x[..., None], *call.tangents[k + 1 :]
+        refused(ValueError, f"tangent of {shape}", call.jvp, tangents)
+        refused(ValueError, f"tangent of {shape}", call.hvp, tangents)
+    for k, c in enumerate(call.cotangents):
+        cotangents = *call.cotangents[:k], c[..., None], *call.cotangents[k + 1 :]
+        refused(ValueError, "cotangent", call.vjp, cotangents=cotangents)
+        refused(ValueError, "cotangent", call.hvp, cotangents=cotangents)
+    for name in op._choices:
+        given = call.static | {name: "none of them"}
+        refused(ValueError, f"{name} is 'none of them', needs one of", op, *call.inputs, **given)
 
 
 def check_left_alone(case, edges, rng):

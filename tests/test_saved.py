@@ -97,7 +97,7 @@ def test_what_is_called_unread_is_not_read_and_all_else_is(name, backend, dtype)
         for x, spec in zip(inputs, specs, strict=False)
     )
     for static in variants(op, given):
-        unread = op.declaration.not_read(backend, TYPES[backend, dtype], op.complete(static))
+        unread = op.signature(**static).not_read(backend, dtype)
         static = {key: put(value) for key, value in static.items()}
         outputs, saved = op.forward(*arrays, return_saved=True, **static)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
@@ -118,6 +118,8 @@ def test_what_is_called_unread_is_not_read_and_all_else_is(name, backend, dtype)
             spoiled[k] = put(spoil(get(saved[k])))
             same = gradients(spoiled) == right
             assert same == (label in unread), (label, static)
+        read = zip(saved, op.declaration.saved, strict=True)
+        assert gradients([None if label in unread else x for x, label in read]) == right
 
 
 @pytest.mark.parametrize("name", SAVING)
@@ -125,11 +127,8 @@ def test_what_no_backend_reads_is_not_saved(name):
     op = getattr(gg, name)
     inputs, given = call_of(name)
     for static in variants(op, given):
-        complete = op.complete(static)
-        unread = [
-            op.declaration.not_read(backend, type_, complete)
-            for (backend, _), type_ in TYPES.items()
-        ]
+        signature = op.signature(**static)
+        unread = [signature.not_read(*key) for key in TYPES]
         _, saved = op.forward(*inputs, return_saved=True, **static)
         by_name = dict(zip(op.declaration.saved, saved, strict=True))
         for label in set.intersection(*unread) - {*op.declaration.outputs}:
@@ -143,5 +142,5 @@ def test_unread_arrays_are_saved_ones():
         assert named <= set(declaration.saved), name
         for where in declaration.unread:
             for word in where.split():
-                known = {"cpu", "cuda", *TYPES.values()}
+                known = {word for key in TYPES for word in key}
                 assert "=" in word or set(word.split("|")) <= known, (name, word)

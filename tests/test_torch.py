@@ -50,10 +50,6 @@ def gno_inputs(weighted=True):
     return as_tensors(calls.gno_inputs(weighted))
 
 
-def basis_inputs():
-    return as_tensors(calls.basis_inputs())
-
-
 def jets_inputs():
     return as_tensors(calls.jets_inputs())
 
@@ -70,28 +66,11 @@ def outputs_of(result):
     return result if isinstance(result, tuple) else (result,)
 
 
-def numpy_static(static):
-    """Static arguments for gnograd itself, which prescribes the types of integers."""
-    dtypes = {"block_index": np.int32, "edge_type": np.int32}
-    return {
-        name: v.numpy().astype(dtypes.get(name, np.int64)) if isinstance(v, torch.Tensor) else v
-        for name, v in static.items()
-    }
-
-
 NAMES = list(calls.calls())
 
 
 def test_every_operator_is_there():
     assert set(gt.functional.__all__) == calls.FUNCTIONS
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_same_values_as_numpy(name, graph):
-    inputs, function, static = bind(name, graph)
-    expected = getattr(gg, name)(*(x.detach().numpy() for x in inputs), **numpy_static(static))
-    for got, want in zip(outputs_of(function(*inputs)), outputs_of(expected), strict=True):
-        assert np.array_equal(got.detach().numpy(), want)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -112,12 +91,6 @@ def test_vmap_of_gradients(name, graph):
     for k, batch in enumerate(zip(*torch.vmap(pull)(*cotangents), strict=True)):
         for got, want in zip(batch, pull(*(c[k] for c in cotangents)), strict=True):
             torch.testing.assert_close(got, want)
-
-
-@pytest.mark.parametrize("name", few(NAMES, *calls.FORMS))
-def test_gradgradcheck(name, graph):
-    inputs, function, _ = bind(name, graph)
-    assert torch.autograd.gradgradcheck(function, inputs)
 
 
 @pytest.mark.parametrize("name", few(NAMES, *calls.FORMS))
@@ -147,17 +120,6 @@ def test_absent_inputs_and_unwanted_gradients(graph):
     )
     for got, want in zip(gradients, expected[1:], strict=False):
         assert np.array_equal(got.numpy(), want)
-
-
-def test_one_of_two_outputs():
-    x, w = basis_inputs()
-    for k in range(2):
-
-        def one(x, w, k=k):
-            return gt.radial_basis(x, w, n_spherical=3)[k]
-
-        assert torch.autograd.gradcheck(one, (x, w), check_forward_ad=True)
-        assert torch.autograd.gradgradcheck(one, (x, w))
 
 
 def test_edges_instead_of_a_graph(graph):

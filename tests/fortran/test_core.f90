@@ -6,7 +6,7 @@ module test_core
   use gnograd_core_graph, only: graph_type, hold, release
   use gnograd_core_kinds, only: int64
   use gnograd_core_partition, only: split_rows, work_type
-  use testing, only: test_type, check
+  use testing, only: test_type, check, run_test
   implicit none
   private
   public :: core_tests
@@ -20,6 +20,7 @@ contains
     type(test_type), allocatable :: tests(:)
 
     tests = [ &
+      & test_type("checks are not lost", checks_are_not_lost), &
       & test_type("transpose", transpose_of_graph), &
       & test_type("transpose_with_edge_ids", transpose_with_edge_ids), &
       & test_type("degenerate_graphs", degenerate_graphs), &
@@ -30,6 +31,30 @@ contains
       & test_type("split_rows", pieces_of_equal_work), &
       & test_type("work_covers_every_edge_once", work_covers_every_edge_once)]
   end function core_tests
+
+  !> A call behind a check clears the error; the test fails all the same.
+  subroutine checks_are_not_lost(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: found
+
+    call run_test(test_type("lost", lost), found)
+    if (.not. allocated(found)) then
+      call check(error, .false., "a check is lost")
+    else
+      call check(error, found%message == "does not hold", found%message)
+    end if
+
+  contains
+
+    subroutine lost(error)
+      type(error_type), allocatable, intent(out) :: error
+      type(graph_type) :: graph
+
+      call check(error, .false., "does not hold")
+      call graph%init([1, 2], [1], 1, error)
+    end subroutine lost
+
+  end subroutine checks_are_not_lost
 
   !> Edges by source are the edges by destination, in stable order.
   subroutine transpose_of_graph(error)
@@ -140,12 +165,12 @@ contains
     call check(error, all(graph%by_dst%indices == [0, 1, 2, 1]), "indices")
     call check(error, all(graph%by_dst%edge == [2, 3, 0, 1]), "rows")
     call check(error, all(graph%by_src%edge == [2, 3, 1, 0]), "rows by source")
-    ! 1 -> 1 and 0 -> 0 go; the loops of the two nodes on both sides have rows 2 and 3
+    ! 1 -> 1 and 0 -> 0 go and keep their rows; the loops of the two nodes have rows 4 and 5
     call graph%init_from_edges(src, dst, 3_int64, 2_int64, 1, error)
     if (allocated(error)) return
     call check(error, all(graph%by_dst%offsets == [0, 2, 4]), "offsets with loops")
     call check(error, all(graph%by_dst%indices == [1, 0, 2, 1]), "indices with loops")
-    call check(error, all(graph%by_dst%edge == [1, 2, 0, 3]), "rows with loops")
+    call check(error, all(graph%by_dst%edge == [3, 4, 0, 5]), "rows with loops")
     call graph%init_from_edges(src, dst(3:0:-1), 3_int64, 2_int64, -1, error)
     if (allocated(error)) return
     call check(error, .not. allocated(graph%by_dst%edge), "edges that are ordered already")

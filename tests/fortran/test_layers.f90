@@ -3,7 +3,7 @@
 !> Layers, what they begin with, samples in batches, and the loop of a training.
 module test_layers
   use gnograd
-  use testing, only: test_type, check, check_refused, short_run
+  use testing, only: test_type, check, check_refused, resident, short_run
   implicit none
   private
   public :: layers_tests
@@ -1302,7 +1302,8 @@ contains
     type(loader_type) :: loader
     type(adam_type) :: adam
     type(quiet_type) :: training
-    integer :: before, n_steps
+    integer(int64) :: before
+    integer :: n_steps
 
     call prepare(tape, net, loader, adam, error, 2)
     if (allocated(error)) return
@@ -1315,25 +1316,8 @@ contains
     call training%run(net, tape, loader, adam, error)
     if (allocated(error)) return
     call check(error, adam%steps == n_steps, "steps")
-    call check(error, resident() <= before + 1024, "memory grows")
+    call check(error, resident() <= before + 1024*1024, "memory grows")
   end subroutine test_memory
-
-  !> kB of memory, 0 where the system does not tell.
-  integer function resident()
-    character(len=100) :: line
-    integer :: unit, status
-
-    resident = 0
-    open (newunit=unit, file="/proc/self/status", action="read", status="old", iostat=status)
-    do while (status == 0)
-      read (unit, "(a)", iostat=status) line
-      if (line(:6) == "VmRSS:") then
-        read (line(7:index(line, "kB") - 1), *) resident
-        exit
-      end if
-    end do
-    close (unit, iostat=status)
-  end function resident
 
   subroutine remove()
     integer :: unit

@@ -2,11 +2,11 @@
 
 !> A test is a subroutine that raises an error; a suite is a list of named tests.
 module testing
-  use, intrinsic :: iso_fortran_env, only: error_unit
+  use, intrinsic :: iso_fortran_env, only: error_unit, int64
   use gnograd_core_error, only: error_type, fail, code_value
   implicit none
   private
-  public :: test_type, check, check_refused, run_suite, short_run
+  public :: test_type, check, check_refused, resident, run_suite, run_test, short_run
 
   abstract interface
     subroutine test_interface(error)
@@ -22,6 +22,9 @@ module testing
     procedure(test_interface), pointer, nopass :: run => null()
   end type test_type
 
+  !> The first check of a test that did not hold: the test's error is cleared by later calls
+  type(error_type), allocatable, save :: broken
+
 contains
 
   !> Raise an error unless the condition holds; an earlier error stays.
@@ -32,6 +35,7 @@ contains
 
     if (condition .or. allocated(error)) return
     call fail(error, code_value, message)
+    if (.not. allocated(broken)) broken = error
   end subroutine check
 
   !> Raise an error unless there is one with this message.
@@ -69,7 +73,7 @@ contains
 
     do k = 1, size(tests)
       if (only_name /= "" .and. only_name /= tests(k)%name) cycle
-      call tests(k)%run(error)
+      call run_test(tests(k), error)
       n_run = n_run + 1
       if (allocated(error)) then
         n_failed = n_failed + 1
@@ -79,5 +83,29 @@ contains
       end if
     end do
   end subroutine run_suite
+
+  !> Run a test: its error is that of the first check that did not hold, or else of a call.
+  recursive subroutine run_test(test, error)
+    type(test_type), intent(in) :: test
+    type(error_type), allocatable, intent(out) :: error
+
+    if (allocated(broken)) deallocate (broken)
+    call test%run(error)
+    if (allocated(broken)) call move_alloc(broken, error)
+  end subroutine run_test
+
+  !> Memory of this process in bytes; 0 where /proc does not tell.
+  function resident() result(bytes)
+    integer(int64) :: bytes, pages(2)
+    integer :: unit, stat
+
+    pages = 0
+    open (newunit=unit, file="/proc/self/statm", status="old", action="read", iostat=stat)
+    if (stat == 0) then
+      read (unit, *, iostat=stat) pages
+      close (unit)
+    end if
+    bytes = 4096*pages(2)
+  end function resident
 
 end module testing

@@ -244,18 +244,13 @@ def test_gradients_of_few_keys_need_no_outputs():
     ("change", "error", "message"),
     [
         ({"q": np.ones((7, 3, 3))}, ValueError, "query heads must be a multiple of"),
-        ({"k": np.ones((11, 2, 4))}, ValueError, r"k has shape \(11, 2, 4\)"),
-        ({"v": np.ones((10, 2, 2))}, ValueError, r"v has shape \(10, 2, 2\)"),
         ({"v": np.ones((11, 2, 257))}, ValueError, "head dimensions must lie between 1 and 256"),
-        ({"bias": np.ones((11, 4))}, ValueError, r"bias has shape \(11, 4\)"),
-        ({"temperature": np.ones((7, 2))}, ValueError, r"temperature has shape \(7, 2\)"),
         ({"temperature": np.ones((6, 4))}, ValueError, "one row of heads, or one for every query"),
         ({"temperature": np.zeros((1, 4))}, ValueError, "temperature must be positive"),
         ({"temperature": -np.ones((7, 4))}, ValueError, "temperature must be positive"),
         ({"cu_q": int64(0, 3, 7)}, ValueError, "different numbers of sequences|cu_k"),
         ({"cu_q": int64(0, 8), "cu_k": int64(0, 11)}, ValueError, "cu_q must rise from 0"),
         ({"cu_k": np.array([0, 11], np.int32)}, TypeError, "cu_k is int32, needs int64"),
-        ({"k": np.ones((11, 2, 3), np.float32)}, TypeError, "float32"),
     ],
 )
 def test_refused(change, error, message, rng):

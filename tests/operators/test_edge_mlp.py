@@ -124,17 +124,8 @@ def append(a, b):
     [
         ({"widths": []}, ValueError, "edge_mlp: widths is empty"),
         ({"widths": [5, 0]}, ValueError, r"edge_mlp: widths\[1\] is 0, needs at least 1"),
-        ({"activation": "swish"}, ValueError, "edge_mlp: activation is 'swish'"),
-        ({"reduction": "max"}, ValueError, "edge_mlp: reduction is 'max'"),
-        ({"outputs": "all"}, ValueError, "edge_mlp: outputs is 'all'"),
         ({"layer_norm": 1.5}, TypeError, "edge_mlp: layer_norm"),
         ({"e": None}, TypeError, "edge_mlp: e is missing"),
-        (
-            {"e": np.ones((50, 2))},
-            ValueError,
-            r"edge_mlp: e has shape \(50, 2\), needs \(n_edges=50, F_out=3\)",
-        ),
-        ({"x_src": np.ones((3, 2))}, ValueError, r"edge_mlp: x_src has shape \(3, 2\), needs"),
         (
             {"x_src": np.ones((10, 4))},
             ValueError,
@@ -147,11 +138,7 @@ def append(a, b):
             ValueError,
             "needs a column of e, x_src or x_dst",
         ),
-        ({"weights": np.ones(10)}, ValueError, r"edge_mlp: weights has shape \(10,\)"),
-        ({"weights": None}, TypeError, "edge_mlp: weights"),
         ({"layer_norm": False}, ValueError, "edge_mlp: weights has shape"),
-        ({"x_dst": np.ones((10, 1), np.float32)}, TypeError, "e is float64 but x_dst is float32"),
-        ({"edge_weight": np.ones(3)}, ValueError, r"edge_mlp: edge_weight has shape \(3,\)"),
     ],
 )
 def test_errors(changes, error, message, rng):

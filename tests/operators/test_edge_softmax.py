@@ -4,7 +4,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gnograd as gg
-from conftest import GRAPHS, Edges, power_law
+from conftest import Edges, power_law
 from memory import needs_linux, temporary_bytes
 from reference import attention as reference
 
@@ -76,23 +76,6 @@ def test_as_weight_of_gno_it_is_an_attention(rng):
     out = gg.gno_contract(v, hid, ones, np.zeros(4), alpha, graph=edges.graph, kernel="diagonal")
     expected = gg.mha_simple(q, k, v, graph=edges.graph, norm_by_dim=False)
     assert_allclose(out, expected, rtol=1e-12, atol=1e-13)
-
-
-# ---- errors ----
-
-
-@pytest.mark.parametrize(
-    ("s", "error", "message"),
-    [
-        (np.ones(28), ValueError, r"edge_softmax: s has shape \(28,\), needs \(n_edges=28"),
-        (np.ones((27, 2)), ValueError, r"edge_softmax: s has shape \(27, 2\)"),
-        (np.ones((28, 2), int), TypeError, "edge_softmax: s"),
-        (None, TypeError, "edge_softmax: s"),
-    ],
-)
-def test_errors(s, error, message):
-    with pytest.raises(error, match=message):
-        gg.edge_softmax(s, graph=GRAPHS["power law"].graph)
 
 
 # ---- determinism, memory ----

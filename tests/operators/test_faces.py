@@ -154,6 +154,11 @@ def test_rows_of_no_edge(case, rng):
     faces.check_rows_of_no_edge(case, power_law(10, 50), rng)
 
 
+@each_case("refused")
+def test_what_does_not_fit_is_refused(case, rng):
+    faces.check_refused(case, power_law(10, 50), rng)
+
+
 @each_case("left_alone")
 def test_arguments_are_left_alone(case, rng):
     faces.check_left_alone(case, power_law(10, 50), rng)

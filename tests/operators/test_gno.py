@@ -8,7 +8,7 @@ import faces
 import gnograd as gg
 import gnograd.autodiff as ad
 import table
-from conftest import Edges, power_law
+from conftest import power_law
 from gnograd import _core
 from gnograd.backends.cpu import address
 from memory import needs_linux, temporary_bytes
@@ -94,29 +94,6 @@ def test_sizes_of_zero_are_refused(rng):
 
 
 # ---- errors ----
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"coords": np.ones((5, 2))}, ValueError, r"coords has shape \(5, 2\), needs \(n_edges=6"),
-        ({"V": np.ones((5, 2, 4))}, ValueError, r"V has shape \(5, 2, 4\), needs \(H=5, F_in=3"),
-        ({"b_v": np.ones((3, 5))}, ValueError, r"b_v has shape \(3, 5\)"),
-        ({"edge_weight": np.ones((6, 1))}, ValueError, r"edge_weight has shape \(6, 1\)"),
-        ({"V": np.ones((5, 3, 4), np.float32)}, TypeError, "h is float64 but V is float32"),
-        ({"h": None}, TypeError, "h is missing"),
-        ({"activation": "rulu"}, ValueError, "activation is 'rulu', needs one of 'relu', 'gelu'"),
-        ({"reduction": "max"}, ValueError, "reduction is 'max', needs one of 'sum', 'mean'"),
-        ({"kernel": "low rank"}, ValueError, "kernel is 'low rank'"),
-    ],
-)
-def test_refused(change, error, message, rng):
-    edges = Edges(np.array([6, 0, 5, 3, 1, 3]), np.array([0, 2, 0, 1, 0, 2]), 7, 3)
-    inputs = WEIGHTED.inputs(edges, rng)
-    named = dict(zip(gg.gno.inputs, inputs, strict=True))
-    arguments = named | {"graph": edges.graph} | change
-    with pytest.raises(error, match=f"^gno: {message}"):
-        gg.gno(**arguments)
 
 
 def test_error_of_the_library_leaves_the_output(rng):

@@ -63,20 +63,3 @@ def test_points_that_coincide(rng):
     across = 1.5 * (t[0][1, 1] - t[1][0, 1]) / 2
     assert_allclose(second[0], [[0, 0], [length / 2, across]], atol=1e-15)
     assert_allclose(second[1], [[-length / 2, -across]], atol=1e-15)
-
-
-# ---- errors ----
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "error", "message"),
-    [
-        (np.ones((7, 2)), np.ones((3, 3)), ValueError, r"offset_moments: y has shape \(3, 3\)"),
-        (np.ones((3, 2)), np.ones((3, 2)), ValueError, r"offset_moments: x has shape \(3, 2\)"),
-        (np.ones((7, 2)), np.ones((3, 2), np.float32), TypeError, "offset_moments: x is float64"),
-        (np.ones((7, 2)), None, TypeError, "offset_moments: y"),
-    ],
-)
-def test_errors(x, y, error, message):
-    with pytest.raises(error, match=message):
-        gg.offset_moments(x, y, graph=GRAPHS["bipartite"].graph)

@@ -390,7 +390,6 @@ def test_more_keys_than_32_bits_count(rng):
     ("change", "error", "message"),
     [
         ({"q": np.ones((7, 3, 3))}, ValueError, "query heads must be a multiple of"),
-        ({"v": np.ones((10, 2, 2))}, ValueError, r"v has shape \(10, 2, 2\)"),
         ({"v": np.ones((11, 2, 257))}, ValueError, "head dimensions must lie between 1 and 256"),
         (
             {"q": np.ones((7, 4, 0)), "k": np.ones((11, 2, 0))},
@@ -401,7 +400,6 @@ def test_more_keys_than_32_bits_count(rng):
         ({"block_size": 257}, ValueError, "block_size is 257, needs 1 to 256"),
         ({"query_block": 2}, ValueError, "block_index has shape"),
         ({"query_block": 0}, ValueError, "query_block is 0, needs at least 1"),
-        ({"duplicates": "maybe"}, ValueError, "duplicates is 'maybe'"),
         ({"block_index": np.zeros((7, 2, 2))}, TypeError, "block_index is float64, needs int32"),
         ({"block_index": None}, TypeError, "block_index is missing"),
         ({"block_index": np.full((7, 2, 2), 3, np.int32)}, IndexError, "of query 0 does not have"),
@@ -410,7 +408,6 @@ def test_more_keys_than_32_bits_count(rng):
         ({"cu_q": int64(0, 8), "cu_k": int64(0, 11)}, ValueError, "cu_q must rise from 0"),
         ({"cu_q": int64(0, 7), "cu_k": int64(1, 11)}, ValueError, "cu_k must rise from 0"),
         ({"cu_q": np.array([0, 7], np.int32)}, TypeError, "cu_q is int32, needs int64"),
-        ({"slot_gate": np.ones((7, 2, 3))}, ValueError, "block_index|slot_gate"),
         (
             {"slot_gate": np.array([[[1, 2], [3, -4]]] + 6 * [[[1.0, 2], [3, 4]]])},
             ValueError,

@@ -245,7 +245,7 @@ class Lease:
             processes = []
         self.python(
             "pytest", seconds, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rf", *processes,
-            "tests/test_cuda.py", log="tests.txt", OMP_NUM_THREADS="1",
+            "tests/test_cuda.py", "tests/test_compat_cuda.py", log="tests.txt", OMP_NUM_THREADS="1",
         )  # fmt: skip
 
     def bench(self, parts: str, seconds: float, *cases: str) -> None:

@@ -82,10 +82,20 @@ class Call:
         return self._arrays("tangent of ", tangents, self.signature.inputs, absent=True)
 
     def saved(self, saved: Sequence[Array] | None) -> tuple[Array, ...]:
-        """Check the arrays that the forward face saved; all None if `saved` is None."""
+        """Check the arrays that the forward face saved; all None if `saved` is None.
+
+        Those that the vjp of this backend does not read may be None.
+        """
         if saved is None:
             return (None,) * len(self.signature.saved)
-        return self._arrays("saved ", saved, self.signature.saved)
+        unread = self.signature.not_read(
+            "cpu" if self._backend is cpu else "cuda", self._type.dtype
+        )
+        specs = {
+            name: f"{spec} or None" if name in unread and spec != "None" else spec
+            for name, spec in self.signature.saved.items()
+        }
+        return self._arrays("saved ", saved, specs)
 
     def gradients(
         self, wanted: Collection[str], out: Sequence[Array] | Array = None

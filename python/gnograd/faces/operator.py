@@ -472,7 +472,8 @@ class Operator(Function[P, R]):
         wrt : collection of str, optional
             Names of the inputs whose gradients are wanted, all when left out.
         saved : tuple of array, optional
-            From ``forward(..., return_saved=True)`` with the same inputs.
+            From ``forward(..., return_saved=True)`` with the same inputs. Arrays that the backend
+            does not read (``unread`` in the declaration) may be None.
         out : tuple of array, optional
             Memory for the gradients, one entry an input; None is new memory. An operator of one
             input takes its array.

@@ -101,6 +101,8 @@ class Signature(NamedTuple):
     all_or_none: Collection[str] = ()
     shared_gradient: Collection[str] = ()
     faults: Sequence[tuple[type[Exception], str]] = ()
+    unread: Sequence[tuple[Sequence[str], str]] = ()
+    """Names in `saved`, behind the backends and types of numbers whose vjp does not read them."""
 
     @property
     def there(self) -> list[bool]:
@@ -122,6 +124,20 @@ class Signature(NamedTuple):
         own = [name for name, spec in self.own_saved.items() if spec != "None"]
         by_name = dict(zip([*self.outputs, *own], results, strict=True))
         return [by_name[name] for name, spec in self.saved.items() if spec != "None"]
+
+    def not_read(self, backend: str, dtype: str) -> set[str]:
+        """Names in `saved` that the vjp of a backend, ``"cpu"`` or ``"cuda"``, does not read."""
+        return {
+            name
+            for where, names in self.unread
+            if all(word == backend or dtype in word.split("|") for word in where)
+            for name in names.split()
+        }
+
+    def read(self, backend: str, dtype: str) -> list[bool]:
+        """Flag for every array in `saved`: true if the vjp of this backend reads it."""
+        unread = self.not_read(backend, dtype)
+        return [spec != "None" and name not in unread for name, spec in self.saved.items()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,8 +168,8 @@ class Declaration:
     gives them: where no gradient that is wanted depends on them, or they are not wanted."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Names in `saved` that no vjp reads, and where: words that all have to hold, each a backend
-    (``"cuda"``), types of its numbers (``"cuda f16|bf16"``) or a condition. All others are read.
-    Both headers tell callers, and `tests/test_saved.py` checks every backend."""
+    (``"cuda"``), dtypes (``"cuda float16|bfloat16"``) or a condition. All others are read. Both
+    headers tell callers, adapters drop them, and `tests/test_saved.py` checks every backend."""
     arrays: Mapping[str, str] = field(default_factory=dict)
     """Shapes of static arguments that are arrays, each with its dtype."""
     when: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -218,6 +234,11 @@ class Declaration:
                 if _holds(condition, static)
                 for fault in faults
             ],
+            unread=[
+                ([word for word in where.split() if "=" not in word], names)
+                for where, names in self.unread.items()
+                if all(_holds(word, static) for word in where.split() if "=" in word)
+            ],
         )
 
     def operands(self, face: str) -> list[tuple[str, str]]:
@@ -230,30 +251,6 @@ class Declaration:
             "saved": saved, "outputs": self.outputs, "cotangents": self.outputs,
         }  # fmt: skip
         return [(group, name) for group in FACES[face] for name in names.get(group, self.inputs)]
-
-    def not_read(self, backend: str, type_: str, static: Mapping[str, Any]) -> set[str]:
-        """Names in `saved` that the vjp of a backend does not read.
-
-        Parameters
-        ----------
-        backend : {"cpu", "cuda"}
-        type_ : str
-            Suffix of its functions for these numbers: f32, f64, f16, bf16; r32, r64.
-        static : dict
-            Static arguments, complete.
-        """
-
-        def holds(word: str) -> bool:
-            if "=" in word:
-                return _holds(word, static)
-            return word == backend or type_ in word.split("|")
-
-        return {
-            name
-            for where, names in self.unread.items()
-            if all(map(holds, where.split()))
-            for name in names.split()
-        }
 
     def words_on_tape(self, static: Collection[str], lists: Collection[str]) -> list[str]:
         """Words of `arguments` that the C function of the operation on the tape takes.

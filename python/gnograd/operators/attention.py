@@ -23,7 +23,7 @@ _SAVED = {
 _UNREAD = {
     "": "softmax_scores",
     "concat_heads=False": "out lse",
-    "cuda f16|bf16": "out lse",
+    "cuda float16|bfloat16": "out lse",
 }
 """Saved arrays that no vjp reads: a mean over heads loses their values, 16 bits accuracy."""
 _SEED = {"seed": "int64 1 or None"}

@@ -50,6 +50,7 @@ from gnograd.torch.eager import (
     in_transform,
     is_plain,
     leave_to_python,
+    read_by_vjp,
 )
 from gnograd.torch.graph import Graph, arrays_of, lend_tensors
 
@@ -396,7 +397,8 @@ class Faces(_Face):
         with as_arrays(operands) as (array, tensor):
             given = self.static_arrays(array, operands, static)
             if at.get("saved", [[]])[0]:
-                given["saved"] = tuple(map(array, self.saved(given, *at["saved"])))
+                read = read_by_vjp(self.op, operands[: self.n], given)
+                given["saved"] = tuple(map(array, self.saved(read, *at["saved"])))
             if "cotangents" in at:
                 given["cotangent"] = list(map(array, *at["cotangents"]))
             if "tangents" in at:
@@ -422,11 +424,13 @@ class Faces(_Face):
         """Pick the results of forward that the vjp reads, in its order."""
         if self.in_copies(operands):
             return []  # 16-bit results are rounded: the vjp computes them again
-        return self.op.signature(**self.static(operands, static)).kept(outputs)
+        values = self.static(operands, static)
+        signature, read = self.op.signature(**values), read_by_vjp(self.op, operands, values)
+        return list(compress(spread(signature.needed, signature.kept(outputs)), read))
 
-    def saved(self, static: dict[str, Any], kept: Sequence[Tensor]) -> list[Tensor | None]:
+    def saved(self, read: Sequence[bool], kept: Sequence[Tensor]) -> list[Tensor | None]:
         """Argument `saved` of the vjp of the gnograd operator, from the result of `kept`."""
-        return spread(self.op.signature(**static).needed, kept)
+        return spread(read, kept)
 
     # ---- the two rules, for the dispatcher ----
 

@@ -85,15 +85,13 @@ class _Faces(Faces):
     def kept(
         self, outputs: Sequence[Tensor], operands: Sequence[Tensor | None], static: Sequence[Any]
     ) -> list[Tensor]:
-        signature = self.op.signature(**self.static(operands, static))
-        n = self._n_results(signature)
-        return [*signature.kept(outputs[:n]), *outputs[n:]]
+        n = self._n_results(self.op.signature(**self.static(operands, static)))
+        return [*super().kept(outputs[:n], operands, static), *outputs[n:]]
 
-    def saved(self, static: dict[str, Any], kept: Sequence[Tensor]) -> list[Tensor | None]:
+    def saved(self, read: Sequence[bool], kept: Sequence[Tensor]) -> list[Tensor | None]:
         # rows of the halo follow the tensors that the operator saves
-        signature = self.op.signature(**static)
-        n = builtins.sum(signature.needed)
-        return [*super().saved(static, kept[:n]), *kept[n:]]
+        n = builtins.sum(read)
+        return [*super().saved(read, kept[:n]), *kept[n:]]
 
     def _n_results(self, signature: Any) -> int:
         """Number of results of the operator itself: outputs and further saved arrays."""

@@ -19,6 +19,7 @@ from torch.autograd import forward_ad
 from torch.nn import Parameter
 
 from gnograd.backends import cpu
+from gnograd.backends.cpu import dtype_name
 from gnograd.faces.operator import Function, Operator, spread
 from gnograd.faces.recent import key_of
 from gnograd.graphs.graph import Graph, LentForACall, lend
@@ -45,6 +46,7 @@ __all__ = [
     "is_eager",
     "is_plain",
     "leave_to_python",
+    "read_by_vjp",
 ]
 
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
@@ -74,6 +76,8 @@ class _Kind(NamedTuple):
     """Static arguments, complete, without arrays and the graph."""
     of_static: tuple[Any, ...]
     """Key of the static arguments."""
+    kept: tuple[int | None, ...]
+    """Positions of the results to keep for the vjp, in its order; None for one it does not read."""
 
     def with_graph(self, graph: Graph | None) -> dict[str, Any]:
         """Static arguments of a call with this graph."""
@@ -118,7 +122,8 @@ def eager(
             ctx.kind, ctx.graph = kind, graph
             results = _run(kind.forward, graph, addresses)
             ctx.set_materialize_grads(False)
-            ctx.save_for_backward(*inputs, *[results[k] for k in kind.forward.saved])
+            kept = [None if k is None else results[k] for k in kind.kept]
+            ctx.save_for_backward(*inputs, *kept)
             outputs = results[:n_outputs]
             return tuple(outputs) if n_outputs > 1 else outputs[0]
 
@@ -263,7 +268,7 @@ class KnownCalls:
     ) -> tuple[cpu.Prepared, list[bool]] | None:
         """Prepared call, and which of the saved arrays it takes; None if each needs checks."""
         op, values = cast("Operator[Any, Any]", self.op), self._complete(static)
-        needed = op.signature(**values).needed
+        needed = read_by_vjp(op, inputs, values)
         if not kept:
             needed = [False] * len(needed)
         elif len(kept) != sum(needed):
@@ -400,7 +405,20 @@ def _kind(
         return None
     for name in ("graph", *op.arrays):
         static.pop(name, None)
-    return None if forward is None else _Kind(forward, static, of_static)
+    if forward is None:
+        return None
+    read = read_by_vjp(op, inputs, given) if forward.saved else ()
+    kept = tuple(k if is_read else None for k, is_read in zip(forward.saved, read, strict=True))
+    return _Kind(forward, static, of_static, kept)
+
+
+def read_by_vjp(op: Function[Any, Any], inputs: Tensors, static: Mapping[str, Any]) -> list[bool]:
+    """Flag for every saved array: true if the vjp reads it where these inputs are."""
+    there = [x for x in inputs if x is not None]
+    backend = "cuda" if there[0].device.type == "cuda" else "cpu"
+    dtypes = [dtype_name(x.dtype) for x in there]
+    dtype = next((name for name in dtypes if name.endswith("float16")), dtypes[0])
+    return op.signature(**static).read(backend, dtype)
 
 
 def _prepared_vjp(

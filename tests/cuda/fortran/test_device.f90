@@ -6,7 +6,7 @@ module device_tests
   use, intrinsic :: iso_c_binding, only: c_int
   use gnograd
   use gnograd_device, only: device_type, enter, leave
-  use testing, only: test_type, check, check_refused
+  use testing, only: test_type, check, check_refused, resident
   implicit none
   private
   public :: device_suite
@@ -519,20 +519,6 @@ contains
     call check(error, resident() - before < 500000, "memory grows")
     call check(error, tape%mark() == mark, "the tape grows")
   end subroutine many_steps
-
-  !> Memory of this process in bytes; 0 where /proc does not tell.
-  function resident() result(bytes)
-    integer(int64) :: bytes, pages(2)
-    integer :: unit, stat
-
-    pages = 0
-    open (newunit=unit, file="/proc/self/statm", status="old", action="read", iostat=stat)
-    if (stat == 0) then
-      read (unit, *, iostat=stat) pages
-      close (unit)
-    end if
-    bytes = 4096*pages(2)
-  end function resident
 
 end module device_tests
 

@@ -19,126 +19,29 @@ TypeError
     No array, or one of another dtype or device.
 """
 
-from gnograd.compat.pylibcugraphops.operators.aggregation import (
-    agg_concat_e2n_bwd,
-    agg_concat_e2n_fwd,
-    agg_concat_n2n_bwd,
-    agg_concat_n2n_e2n_bwd,
-    agg_concat_n2n_e2n_fwd,
-    agg_concat_n2n_fwd,
-    agg_concat_weighted_n2n_bwd,
-    agg_concat_weighted_n2n_fwd,
-    agg_simple_e2n_bwd,
-    agg_simple_e2n_fwd,
-    agg_simple_n2n_bwd,
-    agg_simple_n2n_e2n_bwd,
-    agg_simple_n2n_e2n_fwd,
-    agg_simple_n2n_fwd,
-    agg_weighted_n2n_bwd,
-    agg_weighted_n2n_fwd,
+from gnograd.compat.pylibcugraphops.operators import (
+    aggregation,
+    directed,
+    edge_updates,
+    gat,
+    gat_v2,
+    kinds,
+    relational,
 )
-from gnograd.compat.pylibcugraphops.operators.directed import (
-    agg_dmpnn_e2e_bwd,
-    agg_dmpnn_e2e_fwd,
-)
-from gnograd.compat.pylibcugraphops.operators.edge_updates import (
-    update_efeat_e2e_concat_bwd,
-    update_efeat_e2e_concat_fwd,
-    update_efeat_e2e_sum_bwd,
-    update_efeat_e2e_sum_fwd,
-)
-from gnograd.compat.pylibcugraphops.operators.gat import (
-    mha_gat_n2n_bwd_bf16_bf16_bf16_fp32,
-    mha_gat_n2n_bwd_bf16_bf16_fp32_fp32,
-    mha_gat_n2n_bwd_bf16_fp32_fp32_fp32,
-    mha_gat_n2n_bwd_fp16_fp16_fp16_fp32,
-    mha_gat_n2n_bwd_fp16_fp16_fp32_fp32,
-    mha_gat_n2n_bwd_fp16_fp32_fp32_fp32,
-    mha_gat_n2n_bwd_fp32_fp32_fp32_fp32,
-    mha_gat_n2n_efeat_bwd_bf16_bf16_bf16_fp32,
-    mha_gat_n2n_efeat_bwd_bf16_bf16_fp32_fp32,
-    mha_gat_n2n_efeat_bwd_bf16_fp32_fp32_fp32,
-    mha_gat_n2n_efeat_bwd_fp16_fp16_fp16_fp32,
-    mha_gat_n2n_efeat_bwd_fp16_fp16_fp32_fp32,
-    mha_gat_n2n_efeat_bwd_fp16_fp32_fp32_fp32,
-    mha_gat_n2n_efeat_bwd_fp32_fp32_fp32_fp32,
-    mha_gat_n2n_efeat_fwd_bf16_fp32,
-    mha_gat_n2n_efeat_fwd_fp16_fp32,
-    mha_gat_n2n_efeat_fwd_fp32_fp32,
-    mha_gat_n2n_fwd_bf16_fp32,
-    mha_gat_n2n_fwd_fp16_fp32,
-    mha_gat_n2n_fwd_fp32_fp32,
-)
-from gnograd.compat.pylibcugraphops.operators.gat_v2 import (
-    mha_gat_v2_n2n_bwd,
-    mha_gat_v2_n2n_efeat_bwd,
-    mha_gat_v2_n2n_efeat_fwd,
-    mha_gat_v2_n2n_fwd,
-)
-from gnograd.compat.pylibcugraphops.operators.kinds import (
-    ActivationKind,
-    AggOp,
-    mha_params,
-)
-from gnograd.compat.pylibcugraphops.operators.relational import (
-    agg_hg_basis_mfg_n2n_post_bwd,
-    agg_hg_basis_mfg_n2n_post_fwd,
-    agg_hg_basis_n2n_post_bwd,
-    agg_hg_basis_n2n_post_fwd,
-)
+from gnograd.compat.pylibcugraphops.operators.aggregation import *
+from gnograd.compat.pylibcugraphops.operators.directed import *
+from gnograd.compat.pylibcugraphops.operators.edge_updates import *
+from gnograd.compat.pylibcugraphops.operators.gat import *
+from gnograd.compat.pylibcugraphops.operators.gat_v2 import *
+from gnograd.compat.pylibcugraphops.operators.kinds import *
+from gnograd.compat.pylibcugraphops.operators.relational import *
 
 __all__ = [
-    "ActivationKind",
-    "AggOp",
-    "agg_concat_e2n_bwd",
-    "agg_concat_e2n_fwd",
-    "agg_concat_n2n_bwd",
-    "agg_concat_n2n_e2n_bwd",
-    "agg_concat_n2n_e2n_fwd",
-    "agg_concat_n2n_fwd",
-    "agg_concat_weighted_n2n_bwd",
-    "agg_concat_weighted_n2n_fwd",
-    "agg_dmpnn_e2e_bwd",
-    "agg_dmpnn_e2e_fwd",
-    "agg_hg_basis_mfg_n2n_post_bwd",
-    "agg_hg_basis_mfg_n2n_post_fwd",
-    "agg_hg_basis_n2n_post_bwd",
-    "agg_hg_basis_n2n_post_fwd",
-    "agg_simple_e2n_bwd",
-    "agg_simple_e2n_fwd",
-    "agg_simple_n2n_bwd",
-    "agg_simple_n2n_e2n_bwd",
-    "agg_simple_n2n_e2n_fwd",
-    "agg_simple_n2n_fwd",
-    "agg_weighted_n2n_bwd",
-    "agg_weighted_n2n_fwd",
-    "mha_gat_n2n_bwd_bf16_bf16_bf16_fp32",
-    "mha_gat_n2n_bwd_bf16_bf16_fp32_fp32",
-    "mha_gat_n2n_bwd_bf16_fp32_fp32_fp32",
-    "mha_gat_n2n_bwd_fp16_fp16_fp16_fp32",
-    "mha_gat_n2n_bwd_fp16_fp16_fp32_fp32",
-    "mha_gat_n2n_bwd_fp16_fp32_fp32_fp32",
-    "mha_gat_n2n_bwd_fp32_fp32_fp32_fp32",
-    "mha_gat_n2n_efeat_bwd_bf16_bf16_bf16_fp32",
-    "mha_gat_n2n_efeat_bwd_bf16_bf16_fp32_fp32",
-    "mha_gat_n2n_efeat_bwd_bf16_fp32_fp32_fp32",
-    "mha_gat_n2n_efeat_bwd_fp16_fp16_fp16_fp32",
-    "mha_gat_n2n_efeat_bwd_fp16_fp16_fp32_fp32",
-    "mha_gat_n2n_efeat_bwd_fp16_fp32_fp32_fp32",
-    "mha_gat_n2n_efeat_bwd_fp32_fp32_fp32_fp32",
-    "mha_gat_n2n_efeat_fwd_bf16_fp32",
-    "mha_gat_n2n_efeat_fwd_fp16_fp32",
-    "mha_gat_n2n_efeat_fwd_fp32_fp32",
-    "mha_gat_n2n_fwd_bf16_fp32",
-    "mha_gat_n2n_fwd_fp16_fp32",
-    "mha_gat_n2n_fwd_fp32_fp32",
-    "mha_gat_v2_n2n_bwd",
-    "mha_gat_v2_n2n_efeat_bwd",
-    "mha_gat_v2_n2n_efeat_fwd",
-    "mha_gat_v2_n2n_fwd",
-    "mha_params",
-    "update_efeat_e2e_concat_bwd",
-    "update_efeat_e2e_concat_fwd",
-    "update_efeat_e2e_sum_bwd",
-    "update_efeat_e2e_sum_fwd",
+    *aggregation.__all__,
+    *directed.__all__,
+    *edge_updates.__all__,
+    *gat.__all__,
+    *gat_v2.__all__,
+    *kinds.__all__,
+    *relational.__all__,
 ]
