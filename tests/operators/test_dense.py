@@ -138,6 +138,28 @@ def test_large_logits(n_keys, dtype, name, rng):
 
 
 @every_operator
+def test_large_logits_beside_small_ones(name, rng):
+    """Of rows that are computed together, some need their largest logit subtracted."""
+    call = Call(case(name, Tq=5, Tk=11, Hq=2, Dk=2, Dv=3, Tt=1, scale=1.0), None, rng)
+    call.inputs[0][2] *= 1e3
+    value, t_value, gradients, seconds = expected_faces(call)
+    for actual, expected in (
+        (call.forward(), [value]),
+        (call.jvp(), [t_value]),
+        (call.vjp(), gradients),
+        (call.hvp(), seconds),
+    ):
+        assert_all_close(actual, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_means_of_values_near_the_largest_number(dtype):
+    q, k = np.zeros((5, 1, 2), dtype), np.zeros((64, 1, 2), dtype)
+    v = np.full((64, 1, 3), np.finfo(dtype).max / 2, dtype)
+    assert_allclose(gg.attention(q, k, v), v[:5], rtol=1e-6)
+
+
+@every_operator
 def test_keys_may_be_hidden_by_their_bias(name, rng):
     """A key with a bias of -infinity has weight 0."""
     biased = case(name, "temperature", Hq=2)
