@@ -303,6 +303,23 @@ def test_self_loops_follow_a_graph_that_is_written_in_place():
         same(gt.with_self_loops(inner)[0], gt.with_self_loops(other)[0])
 
 
+@pytest.mark.parametrize("room", [0, 5])
+@pytest.mark.parametrize("layer", [gt.GATConv(4, 4), gt.GATConv(4, 4, edge_dim=2)])
+def test_a_compiled_program_adds_self_loops_to_a_graph_once(conversions, layer, room):
+    graph = gt.Graph.from_edge_index(random_edges(6, 20, 1), 6).pad(20 + room)
+    x = torch.randn(6, 4)
+    rest = () if layer.edge_dim is None else (torch.randn(20 + room, 2),)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x, graph, *rest), layer(x, graph, *rest))
+    conversions.clear()
+    compiled(x + 1, graph, *rest).sum().backward()
+    assert not conversions
+    other = gt.Graph.from_edge_index(random_edges(6, 20, 2), 6).pad(20 + room)
+    for array, new in zip(graph.arrays, other.arrays, strict=True):
+        array.copy_(new)
+    torch.testing.assert_close(compiled(x, graph, *rest), layer(x, other, *rest))
+
+
 def test_graph_with_self_loops_goes_with_its_graph():
     graph = gt.Graph.from_edge_index(random_edges(6, 20), 6)
     looped = gt.with_self_loops(graph)[0]

@@ -3,13 +3,14 @@
 !> The reverse sweep over a tape: cotangents go from the loss to the nodes that it was computed
 !> from, by the pullbacks of their operations.
 module gnograd_autodiff_sweep
-  use gnograd_core_kinds, only: dp
+  use gnograd_core_kinds, only: dp, int64
   use gnograd_core_error, only: code_value, code_memory
-  use gnograd_autodiff_array, only: array_type, node_type, store_type, values_type
+  use gnograd_autodiff_array, only: array_type, node_type, store_type, values_type, &
+    & kind_r32, max_rank
   use gnograd_autodiff_elementwise, only: operator(+)
   use gnograd_autodiff_operands, only: fail, failed
   use gnograd_autodiff_store, only: push_leaf, push_node, pop_nodes
-  use gnograd_autodiff_values, only: accumulate, fill_node, copy_node, move_values
+  use gnograd_autodiff_values, only: accumulate, fill_node, fill_values, copy_node, move_values
   implicit none
   private
   public :: sweep
@@ -35,8 +36,10 @@ contains
     !> Arguments of a pullback, with room for all operations
     type(array_type), allocatable :: operands(:), found(:)
     logical, allocatable :: wanted(:)
+    !> Cotangent of a node for the time of its pullback, one array for all of them
+    type(array_type) :: passing
     logical :: was_recording, ok
-    integer :: id, k, n, status
+    integer :: id, k, n, status, mark
 
     was_recording = store%recording
     store%recording = record
@@ -46,10 +49,13 @@ contains
         if (allocated(node%operation)) n = max(n, size(node%operands))
       end associate
     end do
-    allocate (kept(size(arrays)), recorded(merge(loss%id, 0, record)), operands(n), found(n), &
-      & wanted(n), stat=status)
+    allocate (operands(n), found(n), wanted(n), stat=status)
+    if (status == 0 .and. record) allocate (recorded(loss%id), stat=status)
+    if (status == 0 .and. size(arrays) > 0) allocate (kept(size(arrays)), stat=status)
     ok = status == 0
     if (ok) call seed()
+    mark = store%length
+    if (ok .and. .not. record) call begin_passing()
     do id = loss%id, 1, -1
       if (.not. ok .or. failed(store)) exit
       if (.not. needed(id)) cycle
@@ -59,6 +65,7 @@ contains
         call step_without_record(id)
       end if
     end do
+    if (.not. record) call pop_nodes(store, mark)
     if (.not. ok) call fail(store, code_memory, "gradient: not enough memory")
     do k = 1, size(arrays)
       if (failed(store)) exit
@@ -82,45 +89,46 @@ contains
     !> d loss / d loss = 1
     subroutine seed()
       type(node_type), pointer :: node
-      type(array_type) :: one
-      integer :: mark
 
-      mark = store%length
       associate (like => store%nodes(loss%id)%node)
-        call push_leaf(store, like%kind, like%rank, like%shape, one, node)
-        if (.not. associated(node)) return
-        call fill_node(store, node, 1.0_dp)
         if (record) then
-          recorded(loss%id) = one
+          call push_leaf(store, like%kind, like%rank, like%shape, recorded(loss%id), node)
+          if (associated(node)) call fill_node(store, node, 1.0_dp)
         else
-          call move_values(store, node%value, like%cotangent)
-          call pop_nodes(store, mark)
+          call store%pool%take(like%kind, like%size, like%cotangent, ok)
+          if (ok) call fill_values(store, like%kind, like%size, 1.0_dp, like%cotangent)
         end if
       end associate
     end subroutine seed
 
+    !> Put the array for cotangents behind the loss.
+    subroutine begin_passing()
+      type(node_type), pointer :: node
+      integer(int64), parameter :: one(max_rank) = 1
+
+      call push_node(store, kind_r32, 0, one, passing, node)
+    end subroutine begin_passing
+
     !> The cotangent of node id becomes an array for the time of its pullback.
     subroutine step_without_record(id)
       integer, intent(in) :: id
-      type(array_type) :: cotangent
-      type(node_type), pointer :: node
-      integer :: mark, k
+      integer :: k
 
-      mark = store%length
-      associate (self => store%nodes(id)%node)
-        if (.not. allocated(self%operation)) then
-          ! a leaf: backward takes its cotangent from here, gradient in hand_out
-          return
-        end if
-        call push_node(store, self%kind, self%rank, self%shape, cotangent, node)
-        if (.not. associated(node)) return
+      associate (self => store%nodes(id)%node, node => store%nodes(passing%id)%node)
+        ! a leaf: backward takes its cotangent from here, gradient in hand_out
+        if (.not. allocated(self%operation)) return
+        node%kind = self%kind
+        node%rank = self%rank
+        node%shape = self%shape
+        node%size = self%size
         call move_values(store, self%cotangent, node%value)
-        call step(id, cotangent)
+        call step(id, passing)
         do k = 1, size(arrays)
           if (arrays(k)%id == id) call move_values(store, node%value, kept(k))
         end do
+        call store%pool%give(node%value)
       end associate
-      call pop_nodes(store, mark)
+      call pop_nodes(store, passing%id)
     end subroutine step_without_record
 
     !> Pull the cotangent of node id back to its operands.

@@ -39,6 +39,7 @@ contains
     tests = [ &
       & test_type("what parameters begin with", test_initializer), &
       & test_type("dense", test_dense), &
+      & test_type("a matrix and a bias are one node", test_dense_node), &
       & test_type("layer norm", test_layer_norm), &
       & test_type("mlp", test_mlp), &
       & test_type("gno", test_gno), &
@@ -152,6 +153,60 @@ contains
     call bare%init(tape, initial, "e", 3, 2, bias=.false.)
     call check(error, size(bare%parameters()) == 1, "no bias")
   end subroutine test_dense
+
+  !> The matrix and the bias of a layer are one node, with the bits of matmul and + in values and in
+  !> derivatives of first and second order.
+  subroutine test_dense_node(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(tape_type) :: tape
+    type(initializer_type) :: initial
+    type(dense_type) :: layer
+    type(array_type) :: x, y
+    type(array_type), allocatable :: parts(:), g(:), h(:)
+    real(dp) :: values(3, 4)
+    real(dp), allocatable :: first(:, :), again(:, :), second(:, :), b(:), wanted(:, :, :), wanted_b(:)
+    integer :: k, way, mark, nodes(2)
+
+    call begin(tape, x, values, error)
+    if (allocated(error)) return
+    call layer%init(tape, initial, "d", 3, 2)
+    call layer%bias%set_value([0.3_dp, -0.2_dp])
+    x = tape%parameter(values)
+    parts = [layer%weight, layer%bias, x]
+    allocate (wanted(3, 4, 3))
+    do way = 1, 2
+      mark = tape%mark()
+      if (way == 1) then
+        y = layer%forward(x)
+      else
+        y = matmul(layer%weight, x, transpose_a=.true.) + layer%bias
+      end if
+      nodes(way) = tape%mark() - mark
+      y = tanh(y)
+      do k = 1, 2
+        call tape%gradient(sum(y*y*y), parts, g, error, create_graph=k == 2)
+        if (allocated(error)) return
+        call g(1)%val(first)
+        call g(2)%val(b)
+        call g(3)%val(again)
+        if (way == 1 .and. k == 1) then
+          wanted(:, :2, 1) = first
+          wanted(:, :, 2) = again
+          wanted_b = b
+        end if
+        call check(error, all(first == wanted(:, :2, 1)) .and. all(b == wanted_b) .and. &
+          & all(again == wanted(:, :, 2)), "gradients")
+        if (allocated(error)) return
+      end do
+      call tape%gradient(sum(g(1)*g(1)) + sum(g(3)*g(3))*sum(g(2)), parts, h, error)
+      if (allocated(error)) return
+      call h(3)%val(second)
+      if (way == 1) wanted(:, :, 3) = second
+      call check(error, all(second == wanted(:, :, 3)), "second order")
+      if (allocated(error)) return
+    end do
+    call check(error, nodes(1) == 1 .and. nodes(2) == 2, "nodes")
+  end subroutine test_dense_node
 
   subroutine test_layer_norm(error)
     type(error_type), allocatable, intent(out) :: error

@@ -11,11 +11,13 @@ from torch import Tensor
 
 from gnograd.distributed.graph import DistributedGraph
 from gnograd.graphs.in_parts import GraphInParts
+from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.notation.keywords import named_now
 from gnograd.torch import functional
 from gnograd.torch.distributed import halo
 from gnograd.torch.eager import in_transform, is_eager
 from gnograd.torch.graph import AnyGraph, Graph
+from gnograd.torch.graph_building import graph_with_loops
 from gnograd.torch.made_once import MadeOnce
 
 __all__ = [
@@ -63,7 +65,7 @@ def graph_from_edge_index(
     if not isinstance(edge_index, Tensor) or not _lasts(edge_index):
         return Graph.from_edge_index(edge_index, n_src, n_dst, self_loops=self_loops)
     made: Graph = _made.of(
-        edge_index,
+        (edge_index,),
         (n_src, n_dst, self_loops),
         lambda numbers: Graph.from_edge_index(numbers, n_src, n_dst, self_loops=self_loops),
     )
@@ -158,6 +160,8 @@ def _with_loops(graph: AnyGraph, self_loops: bool) -> AnyGraph:
         return graph.with_self_loops()
     n_src, n_dst, _ = graph.sizes
     graph = Graph.of(graph)
+    if torch.compiler.is_compiling():
+        return Graph(GraphArrays(*graph_with_loops(graph.arrays, self_loops)))
     ends = torch.stack([graph.src, graph.dst])
     return Graph.from_edge_index(ends, n_src, n_dst, self_loops=self_loops)
 

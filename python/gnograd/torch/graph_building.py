@@ -13,13 +13,16 @@ import torch
 from torch import Tensor
 
 import gnograd.graphs.graph
+from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.torch.batches import register_loop
 from gnograd.torch.dispatch import kernels
 from gnograd.torch.eager import is_eager, leave_to_python
 from gnograd.torch.made_once import MadeOnce
 from gnograd.torch.searches import unknown_size
 
-__all__ = ["first_edges", "graph_from_csc", "graph_from_edges", "graph_of_rows"]
+__all__ = [
+    "first_edges", "graph_from_csc", "graph_from_edges", "graph_of_rows", "graph_with_loops",
+]  # fmt: skip
 
 
 def _by_destination(keys: Tensor, n_keys: int, others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -117,7 +120,7 @@ def _from_edges_in_program(
     if edge_index.device.type != "cpu":
         return _from_edges(edge_index, n_src, n_dst, self_loops)
     made = _made.of(
-        edge_index,
+        (edge_index,),
         (n_src, n_dst, self_loops),
         lambda numbers: _from_edges(numbers, n_src, n_dst, self_loops),
     )
@@ -187,6 +190,50 @@ register_loop(_op)
 def _(offsets: Tensor, indices: Tensor, n_src: int, room: bool = False) -> list[Tensor]:
     made = _like_graph(indices, n_src, offsets.shape[0] - 1, indices.shape[0])
     return [*made[:2], *made[3:6]]
+
+
+def graph_with_loops(arrays: GraphArrays, self_loops: bool) -> list[Tensor]:
+    """Arrays of a graph with exactly one self-loop a node, or with none, in a program."""
+    offsets, indices, edge_ids = arrays[:3]
+    made: list[Tensor] = torch.ops.gnograd.graph_with_loops(
+        offsets, indices, edge_ids, arrays.sizes.n_src, self_loops
+    )
+    return made
+
+
+@leave_to_python
+def _with_loops_in_program(
+    offsets: Tensor, indices: Tensor, edge_ids: Tensor | None, n_src: int, self_loops: bool
+) -> list[Tensor]:
+    """Copies of what was made before of the same graph, as in `_from_edges_in_program`."""
+    given = (offsets, indices) if edge_ids is None else (offsets, indices, edge_ids)
+
+    def make(offsets: Tensor, indices: Tensor, edge_ids: Tensor | None = None) -> list[Tensor]:
+        places = torch.arange(len(indices), device=offsets.device)
+        dst = torch.searchsorted(offsets, places, right=True) - 1
+        # free rows are from and to node 0
+        ends = torch.stack([indices.long(), dst.masked_fill(places >= offsets[-1], 0)])
+        if edge_ids is not None:
+            ends = torch.empty_like(ends).scatter(1, edge_ids.expand(2, -1), ends)
+        return _from_edges(ends, n_src, len(offsets) - 1, self_loops)
+
+    if offsets.device.type != "cpu":
+        return make(*given)
+    return [x.clone() for x in _made.of(given, (n_src, self_loops), make)]
+
+
+_op = torch.library.custom_op("gnograd::graph_with_loops", _with_loops_in_program, mutates_args=())
+register_loop(_op)
+
+
+@_op.register_fake
+def _(
+    offsets: Tensor, indices: Tensor, edge_ids: Tensor | None, n_src: int, self_loops: bool
+) -> list[Tensor]:
+    n_dst, n_edges = offsets.shape[0] - 1, indices.shape[0]
+    if self_loops:
+        n_edges = n_edges + torch.sym_min(n_src, n_dst)
+    return _like_graph(indices, n_src, n_dst, n_edges)
 
 
 def graph_of_rows(edge_index: Tensor, free: Tensor, n_src: int, n_dst: int) -> list[Tensor]:

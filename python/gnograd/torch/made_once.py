@@ -24,47 +24,48 @@ class MadeOnce:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, _Kept] = {}
+        self._kept: dict[tuple[int, ...], _Kept] = {}
 
-    def of(self, tensor: Tensor, how: Hashable, make: Callable[[Tensor], Any]) -> Any:
-        """Thing that `make` makes of the copy of a tensor; the earlier one if there is any.
+    def of(self, tensors: tuple[Tensor, ...], how: Hashable, make: Callable[..., Any]) -> Any:
+        """Thing that `make` makes of copies of tensors; the earlier one if there is any.
 
         Parameters
         ----------
-        tensor : Tensor
+        tensors : tuple of Tensor
         how : hashable
             Other arguments of `make`.
         make : callable
         """
-        if tensor.is_meta:
-            return make(tensor)
-        key, forget = id(tensor), self._kept.pop
+        if tensors[0].is_meta:
+            return make(*tensors)
+        key, forget = tuple(map(id, tensors)), self._kept.pop
         kept = self._kept.get(key)
-        if kept is None or not kept.holds_for(tensor):
-            reference = weakref.ref(tensor, lambda _: forget(key, None))
-            kept = self._kept[key] = _Kept(reference, tensor.detach().clone(), {})
+        if kept is None or not kept.holds_for(tensors):
+            references = tuple(weakref.ref(x, lambda _: forget(key, None)) for x in tensors)
+            kept = _Kept(references, tuple(x.detach().clone() for x in tensors), {})
+            self._kept[key] = kept
         if how not in kept.things:
-            kept.things[how] = make(kept.numbers)
+            kept.things[how] = make(*kept.numbers)
         return kept.things[how]
 
 
 class _Kept(NamedTuple):
-    """Things made of one tensor."""
+    """Things made of the same tensors."""
 
-    tensor: weakref.ref[Tensor]
-    numbers: Tensor
-    """Copy of its numbers."""
+    tensors: tuple[weakref.ref[Tensor], ...]
+    numbers: tuple[Tensor, ...]
+    """Copies of their numbers."""
     things: dict[Hashable, Any]
 
-    def holds_for(self, tensor: Tensor) -> bool:
-        """True if this was made of the given tensor, and its numbers have not changed."""
-        numbers = self.numbers
-        return (
-            self.tensor() is tensor
+    def holds_for(self, tensors: tuple[Tensor, ...]) -> bool:
+        """True if this was made of the given tensors, and their numbers have not changed."""
+        return all(
+            reference() is tensor
             and numbers.dtype is tensor.dtype
             and numbers.device == tensor.device
             and numbers.shape == tensor.shape
             and _equal(numbers, tensor)
+            for reference, numbers, tensor in zip(self.tensors, self.numbers, tensors, strict=True)
         )
 
 
