@@ -330,13 +330,13 @@ def _transpose(cotangents: Sequence[Any], *args: Any, task: Task) -> list[Any]:
     gradients: Sequence[Any] = [None] * len(asked)
     if any(_there(given)):
         if group == "operands":  # the gradient does not read the operand that it is by
-            known = [
+            filled = [
                 jnp.zeros(x.aval.shape, x.aval.dtype) if ad.is_undefined_primal(x) else x
                 for x in at.operands
             ]
             outputs = given[: task.op.n_outputs]
             point, wrt = (
-                at._replace(operands=known, cotangents=outputs),
+                at._replace(operands=filled, cotangents=outputs),
                 asked[: len(task.op.inputs)],
             )
             gradients = spread(asked, _bind(task, point, "vjp", wrt))
