@@ -1043,3 +1043,56 @@ def test_optimizers_take_parameters_only():
         ad.SGD([tape.constant([1.0])], lr=0.1)
     with pytest.raises(ValueError, match="at least one"):
         ad.Adam([])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("base", "exponent", "first", "second"),
+    [  # p**q: derivatives by p and q; and pp, pq, qp, qq
+        (0.0, 2.0, (0, 0), (2, 0, 0, 0)),
+        (0.0, 3.0, (0, 0), (0, 0, 0, 0)),
+        (0.0, 1.0, (1, 0), (0, -np.inf, 0, 0)),
+        (0.0, 0.5, (np.inf, 0), (-np.inf, np.nan, np.nan, 0)),
+        (0.0, -1.0, (-np.inf, -np.inf), None),
+        (2.0, 0.0, (0, np.log(2)), (0, 0.5, 0.5, np.log(2) ** 2)),
+        (1.0, 0.0, (0, 0), (0, 1, 1, 0)),
+        (-2.0, 2.0, (-4, np.nan), None),
+    ],
+)
+def test_powers_at_the_edges_of_their_domain(dtype, base, exponent, first, second):
+    """A power of 0 does not change with a positive exponent; other values are those of NumPy."""
+    tape = ad.Tape(dtype)
+    p, q = (tape.parameter(np.array([x], dtype)) for x in (base, exponent))
+    made = ad.grad(ad.sum(p**q), [p, q], create_graph=True)
+    close = {"rtol": 1e-6 if dtype == "float32" else 1e-14}
+    np.testing.assert_allclose([g.value[0] for g in made], first, **close)
+    if second is not None:
+        again = [np.ravel(h)[0] for g in made for h in values(ad.grad(ad.sum(g), [p, q]))]
+        np.testing.assert_allclose(again, second, **close)
+    q = tape.parameter(np.array([exponent], dtype))
+    (g,) = values(ad.grad(ad.sum(base**q), [q]))
+    np.testing.assert_allclose(g[0], first[1], **close)
+
+
+def values(arrays):
+    return [getattr(array, "value", array) for array in arrays]
+
+
+@pytest.mark.parametrize("order", ["=", ">", "<"])
+def test_integers_have_any_order_of_bytes(order):
+    """As in NumPy's front; other sizes are refused there and here by the same name."""
+    rng = np.random.default_rng(0)
+    h, w = rng.random((3, 4)), rng.random(4)
+    ends, sources = np.array([0, 1, 2, 4]), np.array([0, 1, 0, 2], np.int32)
+    graph = gg.Graph(ends, sources)
+    kinds = np.array([0, 1, 0, 1], np.int32).astype(np.dtype("i4").newbyteorder(order))
+    cuts = np.array([0, 2, 3]).astype(np.dtype("i8").newbyteorder(order))
+    tape, q = ad.Tape("float64"), h[:, None]
+    relational = {"graph": graph, "edge_type": kinds, "n_relations": 2}
+    one = ad.agg_relational(tape.constant(h), w, **relational).value
+    assert np.array_equal(one, gg.agg_relational(h, w, **relational))
+    one = ad.attention(tape.constant(q), q, q, cu_q=cuts, cu_k=cuts).value
+    assert np.array_equal(one, gg.attention(q, q, q, cu_q=cuts, cu_k=cuts))
+    for front in (gg, ad):
+        with pytest.raises(TypeError, match="cu_q is int32, needs int64"):
+            front.attention(tape.constant(q) if front is ad else q, q, q, cu_q=kinds, cu_k=cuts)

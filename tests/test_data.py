@@ -14,6 +14,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ from gnograd.data import (
 from gnograd.data.samples import Made
 from gnograd.data.statistics import statistics
 from gnograd.data.stored import in_order
+from gnograd.data.units import same_unit
 from memory import needs_linux, temporary_bytes
 
 N, S = 12, 3
@@ -752,8 +754,8 @@ def test_netcdf_of_all_versions(tmp_path: Path) -> None:
         found = contents(tmp_path / "a.nc")
         assert np.allclose(found.arrays["u"], u, atol=1e-4)
         assert (np.isnan(found.arrays["land"]) == (np.eye(3, 5) > 0)).all()
-        assert found.notes["time"] == "time; hours since 2000-01-01"
-        assert found.notes["u"] == "time, lat, lon"
+        assert found.said("time") == "time; hours since 2000-01-01"
+        assert found.said("u") == "time, lat, lon"
         roles = Roles("lon,lat", (), states=("u",), layout=tuple("tyx"))
         data = read(tmp_path / "a.nc", roles)
         assert data.layout.step == 10 and data.layout.dimension == 2
@@ -2145,3 +2147,177 @@ def test_names_whose_numbers_are_whole_or_decimal_are_asked_about(tmp_path: Path
     write_at(tmp_path / "b", ["0.10", "0.15", "0.20", "1.05"])
     (sample,) = read(tmp_path / "b", Roles(states=("u",))).samples
     assert np.allclose(sample.states[:, 0, 0], [0.1, 0.15, 0.2, 1.05])
+
+
+FORMATS_WITH_UNITS = ("nc", "h5", "zarr2", "zarr3", "mat")
+
+
+def with_units(
+    path: Path,
+    dimensions: tuple[str, ...],
+    units: dict[str, str],
+    scales: tuple[str, ...] = ("lon", "lat"),
+) -> Path:
+    """A file of 5 steps of a field T on 5 x 5 points, with names of axes and units."""
+    rng = np.random.default_rng(0)
+    field, axis = rng.random((5, 5, 5)).astype(np.float32), np.arange(5.0)
+    if path.suffix == ".nc":
+        netcdf = pytest.importorskip("netCDF4")
+        with netcdf.Dataset(path, "w") as file:
+            for name in dimensions:
+                file.createDimension(name, 5)
+            for name in ("time", *scales):
+                file.createVariable(name, "f8", (name,))[:] = axis
+            file.createVariable("T", "f4", dimensions)[:] = field
+            for name, unit in units.items():
+                file[name].units = unit
+        return path
+    if path.suffix in (".h5", ".mat"):
+        h5py = pytest.importorskip("h5py")
+        path.write_bytes(b"")
+        with h5py.File(path, "w", userblock_size=512 if path.suffix == ".mat" else 0) as file:
+            file["T"] = field.T if path.suffix == ".mat" else field
+            for name in ("time", *scales):
+                file[name] = axis
+                file[name].make_scale(name)
+            order = dimensions[::-1] if path.suffix == ".mat" else dimensions
+            for k, name in enumerate(order):
+                file["T"].dims[k].attach_scale(file[name])
+            for name, unit in units.items():
+                file[name].attrs["units"] = unit
+        if path.suffix == ".mat":
+            with path.open("r+b") as stream:
+                stream.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
+        return path
+    zarr = pytest.importorskip("zarr")
+    version = int(path.stem[-1])
+    group = zarr.open_group(path, mode="w", zarr_format=version)
+    for name, array in ({"T": field} | dict.fromkeys(scales, axis)).items():
+        of = dimensions if name == "T" else (name,)
+        named = {"dimension_names": of} if version == 3 else {}
+        made = group.create_array(name, data=array, fill_value=np.nan, **named)
+        if version == 2:
+            made.attrs["_ARRAY_DIMENSIONS"] = list(of)
+        if name in units:
+            made.attrs["units"] = units[name]
+    return path
+
+
+def formats_with_units(folder: Path, name: str, form: str) -> Path:
+    return folder / (f"{name}{form[-1]}.zarr" if "zarr" in form else f"{name}.{form}")
+
+
+@pytest.mark.parametrize("form", FORMATS_WITH_UNITS)
+def test_units_of_files_are_compared(tmp_path: Path, form: str) -> None:
+    """Fields, places and times of one file in K or m, and of another in degC or km."""
+
+    def file(name: str, **units: str) -> Path:
+        path = formats_with_units(tmp_path, name, form)
+        return with_units(path, ("time", "lat", "lon"), units)
+
+    roles = Roles("lon,lat", (), states=("T",), layout=tuple("tyx"))
+    first = file("first", T="K", lon="m")
+    assert read(first, roles).layout.units == {"T": "K", "points": "m, "}
+    read([first, file("untold"), file("spelled", T="kelvin", lat="km")], roles)
+    for units, said in (({"T": "degC"}, "'T' in degC, needs K"), ({"lon": "km"}, "'points' in km")):
+        other = file("other", **units)
+        with pytest.raises(DataError, match=f"does not go with .*{said}") as caught:
+            read([first, file("untold"), other], roles)
+        assert str(other) in str(caught.value)
+        with pytest.raises(DataError, match=said):
+            read([file("untold"), first, other], roles)
+
+
+@pytest.mark.parametrize("form", FORMATS_WITH_UNITS)
+def test_layouts_are_compared_with_names_of_dimensions(tmp_path: Path, form: str) -> None:
+    def refused(dimensions: str, layout: str, points: str | None = None, **other: Any) -> str:
+        path = formats_with_units(tmp_path, "a", form)
+        with_units(path, tuple(dimensions.split()), {}, tuple(dimensions.split())[1:])
+        roles = Roles(points, (), states=("T",), layout=tuple(layout) or None, **other)
+        try:
+            read(path, roles)
+        except DataError as error:
+            return str(error)
+        return ""
+
+    usual = "time lat lon"
+    assert refused(usual, "tyx", "lon,lat") == refused(usual, "tyx", grid="closed") == ""
+    assert "would call 'lon' y, 'lat' x" in refused("time lon lat", "tyx", grid="closed")
+    assert refused("time lon lat", "txy", "lon,lat") == ""
+    said = refused("time lon lat", "tyx", "lon,lat")
+    assert "'T' has the dimensions (time, lon, lat), and" in said and "--layout is t,y,x" in said
+    # arrays of coordinates have names, too, whatever these mean
+    assert refused("time a b", "tyx", "b,a") == ""
+    assert "'a' would be x here, but y in 'T'" in refused("time a b", "tyx", "a,b")
+    assert refused("time lev lon", "tyx", "lon,lev") == ""
+    for layout in ("xty", "xyt"):
+        assert "would be" in refused(usual, layout, grid="closed")
+
+
+def test_points_are_compared_with_names_of_dimensions(tmp_path: Path) -> None:
+    netcdf, rng = pytest.importorskip("netCDF4"), np.random.default_rng(0)
+    with netcdf.Dataset(tmp_path / "a.nc", "w") as file:
+        for name, n in (("node", 6), ("time", 3), ("xy", 2)):
+            file.createDimension(name, n)
+        file.createVariable("points", "f8", ("node", "xy"))[:] = rng.random((6, 2))
+        file.createVariable("u", "f8", ("time", "node"))[:] = rng.random((3, 6))
+    with pytest.raises(DataError, match="'time' would be samples; say what the axes are"):
+        read(tmp_path / "a.nc", Roles(inputs=(), outputs=("u",)))
+    assert len(read(tmp_path / "a.nc", Roles(inputs=(), outputs=("u",), layout=tuple("sp")))) == 3
+    assert len(read(tmp_path / "a.nc", Roles(inputs=(), states=("u",)))) == 1
+
+
+def test_units_in_other_spellings_are_the_same() -> None:
+    for one, other in (
+        ("m s-1", "m/s"), ("m s**-1", "meters/second"), ("kg m-2 s-1", "kg/m^2/s"), ("", "K"),
+        ("deg C", "celsius"), ("°C", "degrees_Celsius"), ("1", "dimensionless"), ("m,", "m, km"),
+        ("hours since 2000-01-01", "h since 1900-01-01"), ("10 m", "10  m"),
+    ):  # fmt: skip
+        assert same_unit(one, other)
+    for one, other in (
+        ("K", "degC"), ("m", "km"), ("hPa", "Pa"), ("hours since 2000-01-01", "days since 2000"),
+        ("m/s", "m s"), ("1", "K"), ("m, m", "m, km"), ("10 m", "m"), ("m", "M"),
+    ):  # fmt: skip
+        assert not same_unit(one, other)
+
+
+def test_data_sets_of_pyg_are_samples(tmp_path: Path) -> None:
+    """Tensors of all samples with slices, as PyG stores them, with its class or without."""
+    torch = pytest.importorskip("torch")
+    sizes = [5, 7, 6]
+    ends = torch.tensor([0, *np.cumsum(sizes).tolist()])
+    data = {"x": torch.rand(18, 3), "y": torch.rand(18, 1), "pos": torch.rand(18, 2)}
+    data |= {"edge_index": torch.zeros(2, 9, dtype=torch.long), "g": torch.rand(3)}
+    slices = dict.fromkeys(data, ends)
+    slices |= {"edge_index": torch.tensor([0, 3, 6, 9]), "g": torch.arange(4)}
+    path = tmp_path / "data.pt"
+    for classes in (0, 1):
+        if classes:
+            pyg = pytest.importorskip("torch_geometric.data")
+            torch.save((data, slices, pyg.Data), path)
+        else:
+            torch.save((data, slices), path)
+        found = read(path, Roles(parameters=("g",)))
+        assert [len(sample.points) for sample in found.samples] == sizes
+        assert np.array_equal(found.samples[1].points, data["pos"][5:12].numpy().astype(float))
+        assert np.array_equal(found.samples[2].inputs, data["x"][12:].numpy())
+        assert found.samples[1].parameters == data["g"][1].numpy()
+        for sample, (first, last) in zip(found.samples, ((0, 5), (5, 12), (12, 18)), strict=True):
+            assert np.array_equal(sample.outputs, data["y"][first:last].numpy())
+    torch.save([pyg.Data(pos=data["pos"])], path)
+    assert "holds objects of PyTorch Geometric, which are never loaded" in refusal(path)
+    assert "dataset.slices" in refusal(path)
+
+
+@pytest.mark.parametrize("form", ["{0}.{1}", "{1}.{0}"])
+def test_lists_of_samples_are_no_inputs(tmp_path: Path, form: str) -> None:
+    """Another sample's outputs, by names of lists."""
+    rng = np.random.default_rng(0)
+    shapes = {"pos": (9, 2), "x": (9, 1), "y": (9, 1)}
+    arrays = {form.format(k, n): rng.random(shape) for k in range(3) for n, shape in shapes.items()}
+    np.savez(tmp_path / "a.npz", **arrays)
+    first, every = ({n: form.format(k, n) for n in shapes} for k in ("0", "*"))
+    with pytest.raises(DataError, match="look like samples of one quantity; take all as"):
+        read(tmp_path / "a.npz", Roles(first["pos"], outputs=(first["y"],)))
+    roles = Roles(every["pos"], outputs=(every["y"],), inputs=(every["x"],))
+    assert len(read(tmp_path / "a.npz", roles)) == 3

@@ -701,10 +701,67 @@ def test_a_donated_graph_is_copied_anew():
 
 def test_values_are_no_linear_functions():
     graph = gg.Graph.from_edges([0, 1, 2, 0], [1, 0, 1, 2])
-    with pytest.raises(NotImplementedError, match=r"agg_weighted: .*jax\.linear_transpose"):
-        jax.linear_transpose(
-            lambda x: gj.agg_weighted(x, jnp.ones(4), graph=graph), jnp.ones((3, 2))
-        )(jnp.ones((3, 2)))
+    for of in (
+        lambda x: gj.agg_weighted(x, jnp.ones(4), graph=graph, aggregation="max"),
+        lambda x: gj.agg_weighted(x, x[0, :1] * jnp.ones(4), graph=graph),
+        lambda x: gj.edge_softmax(jnp.concatenate([x, x[:1]]), graph=graph)[:3],
+    ):
+        with pytest.raises(NotImplementedError, match=r"jax\.linear_transpose"):
+            jax.linear_transpose(of, jnp.ones((3, 2)))(jnp.ones((3, 2)))
+
+
+def test_bilinear_operators_are_transposed_by_each_input():
+    graph, rng = gg.Graph.from_edges([0, 1, 2, 0], [1, 0, 1, 2]), np.random.default_rng(0)
+
+    def normal(*shape):
+        return jnp.asarray(rng.standard_normal(shape), jnp.float32)
+
+    for of, given in (
+        (lambda x, w: gj.agg_weighted(x, w, graph=graph), (normal(3, 2), normal(4))),
+        (lambda h, k: gj.gno_aggregate(h, k, graph=graph), (normal(3, 2), normal(4, 2, 5))),
+    ):
+        out, pull = jax.vjp(of, *given)
+        cotangent = normal(*out.shape)
+        for k, expected in enumerate(pull(cotangent)):
+
+            def one(x, of=of, given=given, k=k):
+                return of(*given[:k], x, *given[k + 1 :])
+
+            def transposed(c, one=one, x=given[k]):
+                return jax.linear_transpose(one, x)(c)[0]
+
+            np.testing.assert_array_equal(transposed(cotangent), expected)
+            np.testing.assert_array_equal(jax.jit(transposed)(cotangent), expected)
+
+    # an implicit solver transposes the operator of its system
+    def solved(b):
+        def system(x):
+            return 4 * x + gj.agg_weighted(x, jnp.full(4, 0.5, jnp.float32), graph=graph)
+
+        return jax.lax.custom_linear_solve(
+            system,
+            b,
+            solve=lambda a, b: jax.scipy.sparse.linalg.gmres(a, b, tol=1e-7)[0],
+            transpose_solve=lambda a, b: jax.scipy.sparse.linalg.gmres(a, b, tol=1e-7)[0],
+        )
+
+    matrix = jax.jacrev(
+        lambda x: 4 * x + gj.agg_weighted(x, jnp.full(4, 0.5, jnp.float32), graph=graph)
+    )(jnp.zeros((3, 1), jnp.float32))[:, 0, :, 0]
+    found = jax.grad(lambda b: solved(b).sum())(normal(3, 1))
+    np.testing.assert_allclose(found[:, 0], np.linalg.solve(matrix.T, np.ones(3)), rtol=1e-4)
+
+
+def test_graphs_that_are_stacked_tell_so():
+    """No numbers of one graph are told of several, outside of vmap."""
+    one = gj.Graph.of(gg.Graph.from_edges([0, 1, 2, 0], [1, 0, 1, 2]))
+    stacked = jax.tree.map(lambda x: jnp.stack([x, x]), one)
+    for name in ("n_src", "n_dst", "n_edges", "sizes", "src", "dst", "is_edge"):
+        with pytest.raises(ValueError, match=r"several graphs, stacked, are for jax\.vmap"):
+            getattr(stacked, name)
+        if name in ("src", "dst", "is_edge"):
+            assert jax.vmap(lambda g, n=name: getattr(g, n))(stacked).shape == (2, 4)
+    assert "n_src" not in repr(stacked)
 
 
 def test_damaged_graphs_are_refused():

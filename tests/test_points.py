@@ -653,6 +653,26 @@ def test_data_unlike_that_of_training_are_told(tmp_path: Path) -> None:
         assert told is None or re.search(f"^warning: .*: {told}", text, re.MULTILINE), text
 
 
+def test_units_of_files_are_those_of_the_training(tmp_path: Path) -> None:
+    """Test data, and data for a model, whose file tells another unit than that of training."""
+    h5py, rng, run = pytest.importorskip("h5py"), np.random.default_rng(0), tmp_path / "run"
+    for name, unit in (("a", "K"), ("b", "degC"), ("c", "kelvin"), ("d", None)):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file["points"], file["T"] = rng.random((20, 2)), rng.random((6, 20))
+            file["y"] = rng.random((6, 20))
+            if unit is not None:
+                file["T"].attrs["units"] = unit
+    a, b, c, d = (tmp_path / f"{name}.h5" for name in "abcd")
+    train = ("train", "points", "--data", a, "--out", run, *TRAIN, "--epochs=1", "--model=gno")
+    assert "('T' in degC, needs K)" in refused(*train, "--test", b)
+    assert "('T' in degC, needs K)" in refused("inspect", a, b)
+    done(*train, "--test", c, "--test", d)
+    predict = ("predict", "--model", run, "--out", tmp_path / "p.npz", "--data")
+    assert "b.h5, sample 0: does not fit the model ('T' in degC, needs K)" in refused(*predict, b)
+    done(*predict, c)
+    done(*predict, d)
+
+
 @pytest.mark.parametrize(
     ("model", "lines"),
     [

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from gnograd import _core
 from gnograd.autodiff.arrays import Array, operand
 from gnograd.autodiff.distributed import in_parts
-from gnograd.backends.cpu import address, refuse_mask
+from gnograd.backends.cpu import address, native, refuse_mask
 from gnograd.faces.call import known_sizes, missing
 from gnograd.faces.fronts import operators, present
 from gnograd.faces.operator import Operator
@@ -131,7 +131,7 @@ def _sizes(
                 raise missing(op.name, name, spec, sizes)
             continue
         refuse_mask(op.name, name, static[name])
-        array, needed = np.asarray(static[name]), shapes.dtype_of(spec, "")
+        array, needed = native(np.asarray(static[name])), shapes.dtype_of(spec, "")
         if array.dtype != needed:
             raise TypeError(f"{op.name}: {name} is {array.dtype}, needs {needed}")
         shapes.match(f"{op.name}: {name}", array.shape, spec, sizes)

@@ -313,7 +313,8 @@ def _show(found: Contents, roles: Roles, console: Console) -> None:
 
 def _said(found: Contents, name: str) -> str:
     """What the file says of an array, in brackets."""
-    return f" ({printable(found.notes[name])})" if found.notes.get(name) else ""
+    said = found.said(name)
+    return f" ({printable(said)})" if said else ""
 
 
 def _axes(shape: Sequence[int], words: Sequence[str]) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,11 +57,21 @@ class Contents:
     series: bool = False
     """True if fields are those of several times."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """Words of the file about an array, such as its unit."""
+    """Words about how an array was read."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Units that the file tells."""
+    dimensions: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Names of the axes of arrays that the file tells."""
     centers: Centers | None = None
     """Mesh whose cells the points are centers of, if they are."""
     flat: int = 0
     """Number of coordinates of a mesh that are left out because they are zero everywhere."""
+
+    def said(self, name: str) -> str:
+        """What the file says of an array: names of axes, unit, and how it was read."""
+        axes = ", ".join(self.dimensions.get(name, ()))
+        words = (axes, self.units.get(name, ""), self.notes.get(name, ""))
+        return "; ".join(filter(None, words))
 
 
 def numeric(array: Any) -> str | None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.data.contents import Contents, DataError
+from gnograd.data.dimensions import check_dimensions
 from gnograd.data.grid import GRIDS, POINT, SPACE, Grid
 from gnograd.data.masks import Masking
 from gnograd.data.roles import (
@@ -74,7 +75,9 @@ def samples_of(contents: Contents, roles: Roles, needs_outputs: bool = True) -> 
     if roles.on_grid or roles.layout is not None:
         contents, names, axes = _with_axes(contents, roles, names, needs_outputs)
     data = _Reading(contents, names, roles).data(needs_outputs)
-    return replace(data, axes={**data.axes, **axes})
+    axes = {**data.axes, **axes}
+    check_dimensions(contents, axes, roles.layout)
+    return replace(data, axes=axes)
 
 
 class _Reading:
@@ -131,6 +134,7 @@ class _Reading:
             bool(states),
             names.output_points is not None,
             step,
+            self._units(),
         )
         # arrays that samples share stay one array
         shared: dict[Any, Array] = {}
@@ -502,6 +506,19 @@ class _Reading:
                 raise self._error(PERIOD, f"is {text}")
             raise DataError(f"{self.contents.path}: --period is {text}")
         return given if any(given) else None
+
+    def _units(self) -> dict[str, str]:
+        """Units of all quantities, and of places and times, where the file tells them."""
+        names, units = self.names, self.contents.units
+        along = ", ".join(units.get(name, "") for name in self.roles.along)
+        known = {
+            "points": units.get(str(names.points), along),
+            "output points": units.get(str(names.output_points), ""),
+            "times": units.get(str(names.time), ""),
+        }
+        for name in (*names.inputs, *names.outputs, *names.states, *names.parameters):
+            known[name] = units.get(name, "")
+        return {name: unit for name, unit in known.items() if unit.strip(", ")}
 
     # ---- checks ----
 

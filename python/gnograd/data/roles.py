@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gnograd.data.contents import Contents, DataError
 from gnograd.data.grid import POINT, SPACE, Grid
 from gnograd.data.stored import LIMIT, spooled
+from gnograd.data.units import same_unit
 
 __all__ = ["Assignment", "Roles", "arranged", "assign", "by_number"]
 
@@ -260,6 +261,13 @@ def _with_samples(contents: Contents, pattern: str) -> Contents:
                 f"{contents.path}: array '{name}' has shape {contents.arrays[name].shape}, but "
                 f"'{found[0]}' has {first.shape}"
             )
+    units = {contents.units.get(name, "") for name in found}
+    for unit in units:
+        if not same_unit(unit, contents.units.get(found[0], "")):
+            raise DataError(
+                f"{contents.path}: arrays that fit '{pattern}' are in several units "
+                f"({', '.join(sorted(units))})"
+            )
     rest = {n: a for n, a in contents.arrays.items() if n not in found}
     parts = [contents.arrays[name] for name in found]
     if sum(part.nbytes for part in parts) > LIMIT:
@@ -267,7 +275,8 @@ def _with_samples(contents: Contents, pattern: str) -> Contents:
         stacked = spooled((len(parts), *first.shape), kind, parts)
     else:
         stacked = np.stack(parts)
-    return replace(contents, arrays=rest | {pattern: stacked})
+    units_of = {**contents.units, pattern: max(units)}
+    return replace(contents, arrays=rest | {pattern: stacked}, units=units_of)
 
 
 def by_number(name: str) -> tuple[list[str | int], str]:
@@ -277,8 +286,8 @@ def by_number(name: str) -> tuple[list[str | int], str]:
 
 
 def _numbered(name: str) -> str:
-    """A path with ``*`` in place of parts that are numbers."""
-    return "/".join("*" if part.isdigit() else part for part in name.split("/"))
+    """A path with ``*`` in place of parts that are numbers: 0/u, 0.u and u.0, but not u_0.5."""
+    return re.sub(r"((?<![^/])|(?<=[^\W\d]\.))[0-9]+(?=/|$|\.[^\W\d])", "*", name)
 
 
 def _with_points(contents: Contents, names: tuple[str, ...], called: str | None = None) -> Contents:
@@ -308,7 +317,9 @@ def _with_points(contents: Contents, names: tuple[str, ...], called: str | None 
             raise DataError(f"{contents.path}: array '{name}' is not finite at index {bad}")
     rest = {n: a for n, a in contents.arrays.items() if n not in names}
     points = np.stack(columns, axis=-1)
-    return replace(contents, arrays={called or ",".join(names): points} | rest)
+    called = called or ",".join(names)
+    units = {**contents.units, called: ", ".join(contents.units.get(n, "") for n in names)}
+    return replace(contents, arrays={called: points} | rest, units=units)
 
 
 def _coordinates(contents: Contents, roles: Roles) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gnograd.data.cells import across, edges_of
 from gnograd.data.contents import Centers, DataError
 from gnograd.data.stored import Columns
+from gnograd.data.units import same_unit
 
 __all__ = ["Facts", "Field", "Layout", "Made", "PointData", "Sample"]
 
@@ -47,6 +48,8 @@ class Layout:
     """True if outputs are on other points than inputs."""
     step: float | None = None
     """Time from one state to the next, if known."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Units by the names of quantities, and of points, output points and times, where known."""
 
     def differences(self, other: Layout) -> list[str]:
         """Differences from another layout, in words."""
@@ -64,6 +67,10 @@ class Layout:
             f"{text}: {_in_words(getattr(other, name))}, needs {_in_words(getattr(self, name))}"
             for name, text in names.items()
             if not _same(getattr(self, name), getattr(other, name))
+        ] + [
+            f"'{name}' in {other.units[name]}, needs {unit}"
+            for name, unit in self.units.items()
+            if name in other.units and not same_unit(unit, other.units[name])
         ]
 
 
@@ -303,13 +310,14 @@ class PointData:
         DataError
             One has other quantities; the message names its first sample.
         """
-        first = parts[0]
+        first, layout = parts[0], parts[0].layout
         for part in parts[1:]:
-            if odd := first.layout.differences(part.layout):
+            if odd := layout.differences(part.layout):
                 raise DataError(
                     f"{part.samples[0].source}: does not go with "
                     f"{first.samples[0].source} ({'; '.join(odd)})"
                 )
+            layout = replace(layout, units={**part.layout.units, **layout.units})
         if len(parts) == 1:
             return first
         left_out = {name: why for part in reversed(parts) for name, why in part.left_out.items()}
@@ -318,7 +326,7 @@ class PointData:
             samples = Made.join([part.samples for part in parts])
         else:
             samples = [sample for part in parts for sample in part.samples]
-        return PointData(samples, first.layout, left_out, first.axes)
+        return PointData(samples, layout, left_out, first.axes)
 
 
 def _checksum(array: Array | Columns) -> int:

@@ -327,15 +327,27 @@ def _differentiate_forward(
 def _transpose(cotangents: Sequence[Any], *args: Any, task: Task) -> list[Any]:
     at, given = task.parts(args), list(map(_or_none, cotangents))
     (group,) = [g for g in Parts._fields if any(map(ad.is_undefined_primal, getattr(at, g)))]
-    if group == "operands":
-        raise NotImplementedError(
-            f"{task.op.name}: it cannot be transposed, as jax.linear_transpose does, and jax.grad "
-            "through a rule of jax.custom_jvp; take its derivatives by jax.vjp or jax.jvp"
-        )
     asked = [ad.is_undefined_primal(x) for x in getattr(at, group)]
+    if group == "operands" and not _is_linear(task, asked):
+        raise NotImplementedError(
+            f"{task.op.name}: it cannot be transposed here, as jax.linear_transpose does, and "
+            "jax.grad through a rule of jax.custom_jvp: its output is not declared linear in what "
+            "is transposed; take its derivatives by jax.vjp or jax.jvp"
+        )
     gradients: Sequence[Any] = [None] * len(asked)
     if any(_there(given)):
-        if group == "cotangents":  # of vjp and hvp: their results are gradients
+        if group == "operands":  # the gradient does not read the operand that it is by
+            filled = [
+                jnp.zeros(x.aval.shape, x.aval.dtype) if ad.is_undefined_primal(x) else x
+                for x in at.operands
+            ]
+            outputs = given[: task.op.n_outputs]
+            point, wrt = (
+                at._replace(operands=filled, cotangents=outputs),
+                asked[: len(task.op.inputs)],
+            )
+            gradients = spread(asked, _bind(task, point, "vjp", wrt))
+        elif group == "cotangents":  # of vjp and hvp: their results are gradients
             along = spread(task.wrt, given)
             if task.face == "vjp":
                 gradients = _bind(task, at._replace(cotangents=(), tangents=along), "jvp")
@@ -355,6 +367,17 @@ def _transpose(cotangents: Sequence[Any], *args: Any, task: Task) -> list[Any]:
     result = Parts(*([None] * len(part) for part in at))._replace(**{group: mine})
     masked = (zip(*pair, strict=True) for pair in zip(task.there, result, strict=True))
     return [value for pairs in masked for there, value in pairs if there]
+
+
+def _is_linear(task: Task, asked: Sequence[bool]) -> bool:
+    """True if the value of an operator is linear in the operand that is asked for."""
+    op, static = task.op, dict(task.static)
+    return (
+        isinstance(op, Operator)
+        and sum(asked) == 1
+        and not any(asked[len(op.inputs) :])
+        and op.declaration.is_bilinear(static)
+    )
 
 
 def _zero(value: Any) -> Any:

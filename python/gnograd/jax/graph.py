@@ -17,7 +17,7 @@ import numpy as np
 
 import gnograd.graphs.graph
 from gnograd.graphs.checks import check_arrays
-from gnograd.notation.graph_arrays import Borders, GraphArrays, OfArrays
+from gnograd.notation.graph_arrays import Borders, GraphArrays, GraphSizes, OfArrays
 from gnograd.notation.keywords import named_now
 
 __all__ = ["AnyGraph", "Graph", "arrays_of", "check", "words"]
@@ -114,6 +114,16 @@ class Graph(OfArrays):
         )
         return cls(arrays._replace(edge_ids=None, src_positions=None) if ordered else arrays)
 
+    @property
+    def sizes(self) -> GraphSizes:
+        """Numbers of sources, destinations and rows of edge arrays."""
+        if np.ndim(self.arrays.indices) > 1:
+            raise ValueError(
+                f"graph: its indices have shape {self.arrays.indices.shape}, needs one axis: "
+                "several graphs, stacked, are for jax.vmap and jax.lax.map"
+            )
+        return self.arrays.sizes
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.arrays, self.borders)
 
@@ -165,7 +175,12 @@ class Graph(OfArrays):
     def __repr__(self) -> str:
         try:
             return f"Graph(n_src={self.n_src}, n_dst={self.n_dst}, n_edges={self.n_edges})"
-        except (AttributeError, IndexError, TypeError):  # JAX puts all kinds of things into pytrees
+        except (
+            AttributeError,
+            IndexError,
+            TypeError,
+            ValueError,
+        ):  # JAX puts all kinds of things into pytrees
             return f"Graph({self.arrays})"
 
 

@@ -47,11 +47,14 @@ def save(
         Further facts to store, as for JSON.
     """
     made = model.description
+    about_data = asdict(made.layout)
+    if not made.layout.units:
+        del about_data["units"]
     text = {
         "format": FORMAT,
         "model": made.name,
         "options": dict(made.options),
-        "layout": asdict(made.layout),
+        "layout": about_data,
         "adds": made.adds,
         "about": dict(about or {}),
     }
@@ -153,6 +156,7 @@ def _description(path: Path, text: Mapping[str, Any]) -> Description:
             about["step"] = _number(about["step"])
             if not 0 < about["step"] < math.inf:
                 raise ValueError(f"step is {about['step']}")
+        about["units"] = {str(n): str(unit) for n, unit in dict(about.get("units", {})).items()}
         _check_size([options, about])
         layout = Layout(**about)
         if layout.dimension not in (1, 2, 3) or {type(layout.in_time), type(layout.apart)} != {

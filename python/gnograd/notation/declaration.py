@@ -269,6 +269,12 @@ class Declaration:
             if (word in static and word not in extents) or word in of_arrays | lengths - {*static}
         ]
 
+    def is_bilinear(self, static: Mapping[str, Any]) -> bool:
+        """True if the output is linear in each input, given the others."""
+        if self.bilinear in ("", "always"):
+            return bool(self.bilinear)
+        return _holds(self.bilinear, static)
+
     def _is_absent(self, name: str, static: Mapping[str, Any]) -> bool:
         if name in static:
             return static[name] is None

@@ -12,6 +12,7 @@ from gnograd.data.readers import library as memory
 from gnograd.data.readers.library import CLAIM, Budget, library
 from gnograd.data.readers.packing import Packing
 from gnograd.data.stored import LARGE, slabs
+from gnograd.data.units import unit_of
 
 LIBRARIES = ("h5py", "hdf5plugin")
 """Modules to import; the second, if installed, registers filters on import."""
@@ -34,16 +35,14 @@ def contents(path: Path) -> Contents:
     h5py = library("h5py", path)
     try:
         with h5py.File(path, "r") as file:
-            arrays, unused, notes = arrays_of(file, h5py, Budget(path.stat().st_size))
+            found = arrays_of(path, "HDF5", file, h5py)
     except Exception as error:  # h5py raises almost anything on invalid bytes
         raise DataError(f"{path}: cannot be read as HDF5 ({reason(error)})") from error
-    return Contents(path, "HDF5", arrays, unused, notes=notes)
+    return found
 
 
-def arrays_of(
-    group: Any, h5py: Any, budget: Budget
-) -> tuple[dict[str, NDArray[Any]], dict[str, str], dict[str, str]]:
-    """Arrays of a group and its subgroups, reasons why others cannot be used, and notes.
+def arrays_of(path: Path, kind: str, group: Any, h5py: Any) -> Contents:
+    """Contents of a group and its subgroups.
 
     Links to other files are not followed, for safety. Objects with several names, or that contain
     themselves, are taken once.
@@ -51,6 +50,9 @@ def arrays_of(
     arrays: dict[str, NDArray[Any]] = {}
     unused: dict[str, str] = {}
     notes: dict[str, str] = {}
+    units: dict[str, str] = {}
+    dimensions: dict[str, tuple[str, ...]] = {}
+    budget = Budget(path.stat().st_size)
     seen = {_place(group, h5py): "/"}
 
     def visit(group: Any, before: str, depth: int) -> None:
@@ -82,9 +84,22 @@ def arrays_of(
                 else:
                     arrays[full] = _read(item, packing)
                     notes[full] = packing.note if packing else ""
+                    units[full] = unit_of(item.attrs)
+                    dimensions[full] = _dimensions(item)
 
     visit(group, "", 0)
-    return arrays, unused, notes
+    return Contents(path, kind, arrays, unused, notes=notes, units=units, dimensions=dimensions)
+
+
+def _dimensions(item: Any) -> tuple[str, ...]:
+    """Names of the axes of a dataset, by their scales or labels; none if one has none."""
+    if item.is_scale and len(item.shape) == 1:
+        return (item.name.rpartition("/")[-1],)
+    names = []
+    for axis in item.dims:
+        scale = axis[0].name if len(axis) else None  # a scale in another file has no name
+        names.append(scale.rpartition("/")[-1] if scale else axis.label)
+    return tuple(names) if all(names) else ()
 
 
 def _read(item: Any, packing: Packing | None) -> NDArray[Any]:

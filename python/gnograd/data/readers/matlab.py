@@ -2,6 +2,8 @@
 """Arrays of a MATLAB file: version 5 to 7.2 by SciPy, 7.3, which is HDF5, by h5py."""
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +76,19 @@ def _version_7_3(path: Path) -> Contents:
     h5py = library("h5py", path)
     try:
         with h5py.File(path, "r") as file:
-            arrays, unused, notes = arrays_of(file, h5py, Budget(path.stat().st_size))
+            found = arrays_of(path, "MATLAB 7.3", file, h5py)
     except Exception as error:
         raise DataError(f"{path}: cannot be read as MATLAB 7.3 ({reason(error)})") from error
+
     # MATLAB's first axis runs fastest, HDF5's last one; names with # are contents of cell arrays
-    named = {n.replace("/", "."): a.T for n, a in arrays.items() if not n.startswith("#")}
-    left = {n.replace("/", "."): why for n, why in unused.items() if not n.startswith("#")}
-    return Contents(
-        path, "MATLAB 7.3", named, left, notes={n.replace("/", "."): x for n, x in notes.items()}
+    def named(of: Mapping[str, Any]) -> dict[str, Any]:
+        return {n.replace("/", "."): x for n, x in of.items() if not n.startswith("#")}
+
+    return replace(
+        found,
+        arrays=named({n: a.T for n, a in found.arrays.items()}),
+        unused=named(found.unused),
+        notes=named(found.notes),
+        units=named(found.units),
+        dimensions=named({n: tuple(reversed(x)) for n, x in found.dimensions.items()}),
     )

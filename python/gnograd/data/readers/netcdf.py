@@ -11,6 +11,7 @@ from gnograd.data.contents import Contents, DataError, numeric, reason
 from gnograd.data.readers import library as memory
 from gnograd.data.readers.library import CLAIM, Budget, library
 from gnograd.data.stored import LARGE, slabs
+from gnograd.data.units import unit_of
 
 LIBRARIES = ("netCDF4",)
 
@@ -44,7 +45,8 @@ def contents(path: Path) -> Contents:
     netcdf = library("netCDF4", path)
     arrays: dict[str, NDArray[Any]] = {}
     unused: dict[str, str] = {}
-    notes: dict[str, str] = {}
+    units: dict[str, str] = {}
+    dimensions: dict[str, tuple[str, ...]] = {}
     budget = Budget(path.stat().st_size)
 
     def visit(group: Any, before: str, depth: int) -> None:
@@ -60,8 +62,8 @@ def contents(path: Path) -> Contents:
                 unused[full] = CLAIM
             else:
                 arrays[full] = _read(variable)
-                unit = str(getattr(variable, "units", ""))
-                notes[full] = "; ".join(filter(None, (", ".join(variable.dimensions), unit)))
+                units[full] = unit_of({n: variable.getncattr(n) for n in variable.ncattrs()})
+                dimensions[full] = variable.dimensions
         for name, inner in group.groups.items():
             if depth < 16:
                 visit(inner, f"{before}{name}/", depth + 1)
@@ -71,4 +73,4 @@ def contents(path: Path) -> Contents:
             visit(file, "", 0)
     except Exception as error:
         raise DataError(f"{path}: cannot be read as NetCDF ({reason(error)})") from error
-    return Contents(path, "NetCDF", arrays, unused, notes=notes)
+    return Contents(path, "NetCDF", arrays, unused, units=units, dimensions=dimensions)

@@ -3,8 +3,9 @@
 
 import zipfile
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,14 @@ from numpy.typing import NDArray
 from gnograd.data.contents import Contents, DataError, numeric, reason
 from gnograd.data.readers.library import CLAIM, Budget, library
 
+_CLASSES = ("torch_geometric.data.data.Data", "torch_geometric.data.hetero_data.HeteroData")
+"""Classes that PyG names in its files beside the tensors."""
+
 _DEEPEST = 16
 """Largest depth of nested containers."""
+
+_HEAD = 1 << 20
+"""Bytes of a description in which the names of classes are looked for."""
 
 
 def contents(path: Path) -> Contents:
@@ -30,17 +37,15 @@ def contents(path: Path) -> Contents:
     try:
         budget = Budget(path.stat().st_size)
         _check_archive(path)
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        with _named_only(torch):
+            found = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({reason(error)})") from error
     except DataError as error:
         raise DataError(f"{path}: cannot be read ({error})") from error
     except Exception as error:
         # PyTorch's message would advise to load it unsafely
-        raise DataError(
-            f"{path}: cannot be read (damaged, or it holds other things than tensors, which are "
-            "never loaded; store a dictionary of tensors)"
-        ) from error
+        raise DataError(f"{path}: cannot be read ({_advice(path)})") from error
     arrays: dict[str, NDArray[Any]] = {}
     unused: dict[str, str] = {}
     seen: dict[int, str] = {}
@@ -66,8 +71,65 @@ def contents(path: Path) -> Contents:
         else:
             arrays[name or ("tensor" if isinstance(value, torch.Tensor) else "number")] = array
 
-    take("", found, 0)
+    take("", _cut(found, torch), 0)
     return Contents(path, "PyTorch", arrays, unused)
+
+
+class _Named:
+    """Stand-in for a class that a file only names."""
+
+
+def _named_only(torch: Any) -> AbstractContextManager[Any]:
+    """Context in which the loader takes the names of PyG's classes, and makes no objects of them.
+
+    PyTorch before 2.6 has none.
+    """
+    try:
+        context = torch.serialization.safe_globals([(_Named, name) for name in _CLASSES])
+        return cast(AbstractContextManager[Any], context)
+    except (AttributeError, TypeError):
+        return nullcontext()
+
+
+def _advice(path: Path) -> str:
+    """Reason why the loader refuses a file, and what to store."""
+    with suppress(Exception), zipfile.ZipFile(path) as archive:
+        name = next(n for n in archive.namelist() if n.endswith("/data.pkl"))
+        with archive.open(name) as stream:
+            if b"torch_geometric" in stream.read(_HEAD):
+                return (
+                    "it holds objects of PyTorch Geometric, which are never loaded; store their "
+                    "tensors, of a data set as torch.save((dataset._data.to_dict(), "
+                    "dataset.slices), path)"
+                )
+    return (
+        "damaged, or it holds other things than tensors, which are never loaded; store a "
+        "dictionary of tensors"
+    )
+
+
+def _cut(found: Any, torch: Any) -> Any:
+    """Tensors by name with ``offsets``, of a data set of PyG; anything else as it is.
+
+    Such a file is ``(tensors, slices)``, and maybe a class: tensors of all samples, one behind the
+    other, and by the same names where each sample begins.
+    """
+    if not isinstance(found, tuple | list) or len(found) not in (2, 3):
+        return found
+    data, slices = found[:2]
+    if not isinstance(data, Mapping) or not isinstance(slices, Mapping) or "offsets" in data:
+        return found
+    if not slices or not all(name in data and _begins(s, torch) for name, s in slices.items()):
+        return found
+    name = next((n for n in ("pos", "x") if n in slices), next(iter(slices)))
+    return {**data, "offsets": slices[name]}
+
+
+def _begins(value: Any, torch: Any) -> bool:
+    """True for a tensor that says where each sample begins, and where the last one ends."""
+    if not isinstance(value, torch.Tensor) or value.ndim != 1 or len(value) < 2:
+        return False
+    return not value.is_floating_point() and int(value[0]) == 0 and bool((value.diff() >= 0).all())
 
 
 def _array(value: Any, torch: Any, budget: Budget) -> tuple[NDArray[Any] | None, str]:

@@ -39,7 +39,7 @@ FILE, ENDED = b"f", b"e"
 """Messages that precede a file descriptor, and the status of a process."""
 
 _GROUPS = ("arrays", "cells", "on_cells")
-FACTS = ("kind", "unused", "flat", "series", "notes")
+FACTS = ("kind", "unused", "flat", "series", "notes", "units", "dimensions")
 """Attributes of contents that are no arrays."""
 
 _HEADER = 16

@@ -15,6 +15,7 @@ from gnograd.data.readers import library as memory
 from gnograd.data.readers.library import CLAIM, Budget, library, size_of
 from gnograd.data.readers.packing import Packing
 from gnograd.data.stored import LARGE, slabs
+from gnograd.data.units import unit_of
 
 LIBRARIES = ("zarr",)
 
@@ -40,6 +41,8 @@ def contents(path: Path) -> Contents:
     arrays: dict[str, NDArray[Any]] = {}
     unused: dict[str, str] = {}
     notes: dict[str, str] = {}
+    units: dict[str, str] = {}
+    dimensions: dict[str, tuple[str, ...]] = {}
     try:
         if not any((path / name).exists() for name in (*_METADATA, ".zgroup")):
             raise DataError("it is a folder without zarr's metadata")
@@ -52,9 +55,10 @@ def contents(path: Path) -> Contents:
                 unused[name] = why
                 continue
             array = zarr.open_array(store=str(folder), mode="r")
+            about = _attributes(folder, array)
             packing, why = None, numeric(np.empty(0, array.dtype))
             try:
-                packing = Packing.of(_attributes(folder, array), array.dtype)
+                packing = Packing.of(about, array.dtype)
             except DataError as error:
                 why = why or str(error)
             if why or not budget.take(array.nbytes):
@@ -62,11 +66,20 @@ def contents(path: Path) -> Contents:
             else:
                 arrays[name] = _read(array, packing)
                 notes[name] = packing.note if packing else ""
+                units[name] = unit_of(about)
+                dimensions[name] = _dimensions(folder, about)
     except DataError as error:
         raise DataError(f"{path}: cannot be read as zarr ({error})") from error
     except Exception as error:
         raise DataError(f"{path}: cannot be read as zarr ({reason(error)})") from error
-    return Contents(path, "zarr", arrays, unused, notes=notes)
+    return Contents(path, "zarr", arrays, unused, notes=notes, units=units, dimensions=dimensions)
+
+
+def _dimensions(folder: Path, about: dict[str, Any]) -> tuple[str, ...]:
+    """Names of the axes of an array, of version 3 or as xarray has them; none if one has none."""
+    names = about.get("_ARRAY_DIMENSIONS") or _metadata(folder).get("dimension_names") or ()
+    fits = isinstance(names, list) and all(isinstance(n, str) and n for n in names)
+    return tuple(names) if fits else ()
 
 
 def _read(array: Any, packing: Packing | None) -> NDArray[Any]:
