@@ -427,6 +427,27 @@ def test_operators_of_functional():
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-12)
 
 
+def test_a_program_takes_any_number_of_packed_clouds():
+    """Compiled and exported, it leaves the check of the borders to the operators."""
+    layer = gt.SliceAttention(16, heads=2, dim_head=8, slice_num=5)
+    x, cu = torch.randn(30, 16), torch.tensor([0, 7, 7, 30])
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    sizes = ({0: torch.export.Dim("n", min=4)}, {0: torch.export.Dim("clouds", min=3)})
+    exported = torch.export.export(layer, (x, cu), dynamic_shapes=sizes).module()
+    for borders in [0, 7, 7, 30], [0, 9, 20, 25, 30], [0, 4, 30]:
+        cu = torch.tensor(borders)
+        expected = layer(x, cu)
+        assert torch.equal(compiled(x, cu), expected)
+        assert torch.equal(exported(x, cu), expected)
+    one = torch.tensor([0, 30])
+    assert torch.equal(compiled(x, one), layer(x, one))
+    for wrong in [0, 5], [0, 20, 10, 30]:
+        with pytest.raises(ValueError, match="cu_q must rise from 0 to the number of tokens"):
+            compiled(x, torch.tensor(wrong))
+    with pytest.raises(TypeError, match="cu_q is float32, needs int64"):
+        compiled(x, torch.tensor([0.0, 30.0]))
+
+
 @pytest.mark.parametrize("gumbel", [False, True])
 def test_packed_clouds_do_not_see_each_other(gumbel):
     layer, x = slices(plus=gumbel, gumbel=gumbel), randn(12, 6)

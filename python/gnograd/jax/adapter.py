@@ -341,11 +341,8 @@ def _transpose(cotangents: Sequence[Any], *args: Any, task: Task) -> list[Any]:
                 jnp.zeros(x.aval.shape, x.aval.dtype) if ad.is_undefined_primal(x) else x
                 for x in at.operands
             ]
-            outputs = given[: task.op.n_outputs]
-            point, wrt = (
-                at._replace(operands=filled, cotangents=outputs),
-                asked[: len(task.op.inputs)],
-            )
+            point = at._replace(operands=filled, cotangents=given[: task.op.n_outputs])
+            wrt = asked[: len(task.op.inputs)]
             gradients = spread(asked, _bind(task, point, "vjp", wrt))
         elif group == "cotangents":  # of vjp and hvp: their results are gradients
             along = spread(task.wrt, given)

@@ -175,12 +175,8 @@ class Graph(OfArrays):
     def __repr__(self) -> str:
         try:
             return f"Graph(n_src={self.n_src}, n_dst={self.n_dst}, n_edges={self.n_edges})"
-        except (
-            AttributeError,
-            IndexError,
-            TypeError,
-            ValueError,
-        ):  # JAX puts all kinds of things into pytrees
+        # JAX puts all kinds of things into pytrees
+        except (AttributeError, IndexError, TypeError, ValueError):
             return f"Graph({self.arrays})"
 
 

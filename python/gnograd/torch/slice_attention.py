@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from gnograd.torch import functional
+from gnograd.torch.arrays import integers
 from gnograd.torch.dropout import gumbel_noise
 from gnograd.torch.sparse_branches import checked_borders
 
@@ -124,7 +125,7 @@ class SliceAttention(nn.Module):
             Features of the points.
         cu_seqlens : Tensor of int64 or sequence of int, (n_clouds + 1,), optional
             First point of every cloud packed in ``x (N, dim)``, and the end; one cloud when left
-            out. `torch.compile` breaks its graph here.
+            out. `torch.compile` breaks its graph here for a sequence, and for noise.
 
         Returns
         -------
@@ -166,6 +167,7 @@ class SliceAttention(nn.Module):
         """
         name = type(self).__name__
         batch = items_of(name, x, self.dim)
+        gumbel = self.plus and self.training if self.gumbel is None else self.gumbel
         if cu_seqlens is None:
             sizes = [x.shape[-2]] * batch
             cu_x = equal_borders(batch, x.shape[-2], x.device)
@@ -174,22 +176,27 @@ class SliceAttention(nn.Module):
                 raise ValueError(
                     f"{name}: x has shape {tuple(x.shape)}, cu_seqlens needs (N, {self.dim})"
                 )
-            borders = checked_borders(cu_seqlens, len(x), f"{name}: cu_seqlens")
-            batch, sizes = len(borders) - 1, borders.diff().tolist()
-            cu_x = None if batch == 1 else borders.to(x.device)
+            if torch.compiler.is_compiling() and isinstance(cu_seqlens, Tensor) and not gumbel:
+                borders, sizes = integers(cu_seqlens, torch.int64), []  # operators check them
+            else:
+                borders = checked_borders(cu_seqlens, len(x), f"{name}: cu_seqlens")
+                sizes = borders.diff().tolist()
+            batch = borders.shape[0] - 1
+            cu_x = None if len(sizes) == 1 else borders.to(x.device)
         logits_of = self._heads(self.in_project_x(x))
         content = logits_of if self.plus else self._heads(self.in_project_fx(x))
         content = torch.cat([content, content.new_ones(*content.shape[:-1], 1)], dim=-1)
-        gumbel = self.plus and self.training if self.gumbel is None else self.gumbel
         temperature = self._temperature(logits_of)
-        cu_s = equal_borders(batch, self.slice_num, x.device)
+        cu_s = None
+        if cu_x is not None:
+            cu_s = torch.arange(batch + 1, device=x.device) * self.slice_num
         if gumbel:
             noisy = _Noise(self, logits_of, temperature, sizes)
             pooled = noisy.pool(content)
         else:
             keys = self.in_project_slice.weight[:, None].expand(-1, self.heads, -1)
             bias = self.in_project_slice.bias[:, None].expand(-1, self.heads)
-            if batch != 1:
+            if cu_x is not None:
                 keys, bias = keys.repeat(batch, 1, 1), bias.repeat(batch, 1)
             logits: dict[str, Any] = {"cu_q": cu_x, "cu_k": cu_s, "scale": 1.0}
             pooled = functional.attention_pool(
