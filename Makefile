@@ -192,6 +192,8 @@ build/simt/build.ninja: $(VENV)/tools $(VENV)/cuda-headers
 	meson setup build/simt -Dpython_ext=disabled -Dcuda=disabled -Dsimt=enabled --buildtype=debug
 
 # Warnings are errors here. An absent optional array is passed on as a null descriptor, which gfortran 12 takes for an error.
+# -fcheck=all and the address sanitizer find what object-size and pointer-overflow do; with alignment, which C's files
+# keep, these take most of the compiler's time.
 build/sanitize/build.ninja: $(VENV)/tools
 	tools/bootstrap.sh $(PYTHON) libopenmpi-dev openmpi-bin
 	meson setup build/sanitize -Dpython_ext=disabled -Dcuda=disabled -Dsimt=disabled -Dmpi=enabled -Dmarch= \

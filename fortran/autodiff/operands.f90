@@ -90,26 +90,14 @@ contains
     end if
   end function absence
 
-  !> True for a handle whose node is on the tape: the checks of alive, without a call.
-  pure function is_live(a)
-    type(array_type), intent(in) :: a
-    logical :: is_live
-
-    is_live = .false.
-    if (.not. associated(a%store)) return
-    if (a%store%opened <= 0 .or. a%serial < a%store%opened) return
-    if (a%id < 1 .or. a%id > a%store%length) return
-    is_live = a%store%nodes(a%id)%node%serial == a%serial
-  end function is_live
-
   subroutine resolve_one(name, a, x)
     !> Operation, for messages
     character(len=*), intent(in) :: name
-    type(array_type), intent(in) :: a
+    class(array_type), intent(in) :: a
     type(node_type), pointer, intent(out) :: x
 
     x => null()
-    if (is_live(a)) then
+    if (a%alive()) then
       if (.not. failed(a%store)) x => a%store%nodes(a%id)%node
     else if (is_open(a)) then
       call fail(a%store, code_index, name//": an operand is no longer on the tape (rewind)")
@@ -124,7 +112,7 @@ contains
 
     x => null()
     y => null()
-    if (is_live(a) .and. is_live(b) .and. associated(a%store, b%store)) then
+    if (a%alive() .and. b%alive() .and. associated(a%store, b%store)) then
       if (failed(a%store)) return
       x => a%store%nodes(a%id)%node
       y => b%store%nodes(b%id)%node

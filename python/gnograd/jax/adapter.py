@@ -312,11 +312,9 @@ def _differentiate_forward(
     if differentiable:
         signature = task.signature(at.operands)
         dtypes = [str(x.dtype) for x in at.operands[: len(op.inputs)] if x is not None]
-        dtype = next((name for name in dtypes if name.endswith("float16")), dtypes[0])
         # a program may be lowered for any backend, which is not known yet
-        read = map(
-            any, zip(*(signature.read(where, dtype) for where in ("cpu", "cuda")), strict=True)
-        )
+        by_backend = [signature.read(backend, dtypes) for backend in ("cpu", "cuda")]
+        read = map(any, zip(*by_backend, strict=True))
         kept = spread(signature.needed, signature.kept(values))
         saved = [x if is_read else None for x, is_read in zip(kept, read, strict=True)]
         changes[: op.n_outputs] = _bind(task, at._replace(tangents=along, saved=saved), "jvp")

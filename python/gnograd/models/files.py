@@ -47,14 +47,11 @@ def save(
         Further facts to store, as for JSON.
     """
     made = model.description
-    about_data = asdict(made.layout)
-    if not made.layout.units:
-        del about_data["units"]
     text = {
         "format": FORMAT,
         "model": made.name,
         "options": dict(made.options),
-        "layout": about_data,
+        "layout": asdict(made.layout),
         "adds": made.adds,
         "about": dict(about or {}),
     }

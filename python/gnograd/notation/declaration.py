@@ -134,8 +134,12 @@ class Signature(NamedTuple):
             for name in names.split()
         }
 
-    def read(self, backend: str, dtype: str) -> list[bool]:
-        """Flag for every array in `saved`: true if the vjp of this backend reads it."""
+    def read(self, backend: str, dtypes: Sequence[str]) -> list[bool]:
+        """Flag for every array in `saved`: true if the vjp of this backend reads it.
+
+        A call is in 16 bits if any of its inputs is, by their dtypes.
+        """
+        dtype = next((name for name in dtypes if name.endswith("float16")), dtypes[0])
         unread = self.not_read(backend, dtype)
         return [spec != "None" and name not in unread for name, spec in self.saved.items()]
 

@@ -416,9 +416,7 @@ def read_by_vjp(op: Function[Any, Any], inputs: Tensors, static: Mapping[str, An
     """Flag for every saved array: true if the vjp reads it where these inputs are."""
     there = [x for x in inputs if x is not None]
     backend = "cuda" if there[0].device.type == "cuda" else "cpu"
-    dtypes = [dtype_name(x.dtype) for x in there]
-    dtype = next((name for name in dtypes if name.endswith("float16")), dtypes[0])
-    return op.signature(**static).read(backend, dtype)
+    return op.signature(**static).read(backend, [dtype_name(x.dtype) for x in there])
 
 
 def _prepared_vjp(

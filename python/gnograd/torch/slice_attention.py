@@ -187,9 +187,7 @@ class SliceAttention(nn.Module):
         content = logits_of if self.plus else self._heads(self.in_project_fx(x))
         content = torch.cat([content, content.new_ones(*content.shape[:-1], 1)], dim=-1)
         temperature = self._temperature(logits_of)
-        cu_s = None
-        if cu_x is not None:
-            cu_s = torch.arange(batch + 1, device=x.device) * self.slice_num
+        cu_s = None if cu_x is None else _equal_borders(batch, self.slice_num, x.device)
         if gumbel:
             noisy = _Noise(self, logits_of, temperature, sizes)
             pooled = noisy.pool(content)
@@ -304,7 +302,11 @@ def items_of(name: str, x: Tensor, dim: int) -> int:
 
 def equal_borders(batch: int, n: int, device: torch.device) -> Tensor | None:
     """Borders of items of n rows; None for one item."""
-    return None if batch == 1 else torch.arange(batch + 1, device=device) * n
+    return None if batch == 1 else _equal_borders(batch, n, device)
+
+
+def _equal_borders(batch: int, n: int, device: torch.device) -> Tensor:
+    return torch.arange(batch + 1, device=device) * n
 
 
 def _rename(
