@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import pytest
 
-__all__ = ["Launcher", "by_mpiexec", "by_torchrun", "mpiexec", "torchrun"]
+__all__ = ["Launcher", "by_mpiexec", "by_torchrun", "mpiexec", "on_each_size", "torchrun"]
 
 PROGRAMS = Path(__file__).parent / "distributed"
 
@@ -37,6 +37,17 @@ def torchrun(
 ) -> str:
     """Output of a program of tests/distributed under n processes of PyTorch."""
     return _run(by_torchrun(n), [str(PROGRAMS / program), *arguments], timeout, fails)
+
+
+def on_each_size(
+    start: Callable[..., str], sizes: list[int], *programs: str, timeout: float = 600
+) -> str:
+    """Output of programs of tests/distributed on each of these numbers of processes.
+
+    The processes start once, as many as the largest number.
+    """
+    numbers = ",".join(map(str, sizes))
+    return start(max(sizes), "each.py", numbers, *programs, timeout=timeout)
 
 
 def by_mpiexec(n: int) -> tuple[list[str], dict[str, str]]:
@@ -72,7 +83,8 @@ def _run(
 
 def _launcher() -> tuple[str, dict[str, str]]:
     """The mpiexec of the MPI that mpi4py is to find, which need not be the system's."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    # MPICH's processes that wait for one another leave the cores to those that compute
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     if not importlib.util.find_spec("mpi4py"):
         pytest.skip("mpi4py is not installed")
     try:

@@ -4,6 +4,7 @@
 ``GNOGRAD_MPI_PROCESSES=4,8`` says how many, where others than 1 to 3 are wanted.
 """
 
+import importlib.util
 import os
 import re
 from pathlib import Path
@@ -12,43 +13,43 @@ import numpy as np
 import pytest
 
 import gnograd as gg
-from conftest import few
-from processes import mpiexec, torchrun
+from processes import mpiexec, on_each_size, torchrun
 
 SIZES = [int(n) for n in os.environ.get("GNOGRAD_MPI_PROCESSES", "1,2,3").split(",")]
-MOSTLY = few(SIZES, str(SIZES[len(SIZES) // 2]))
+USUAL = SIZES[len(SIZES) // 2]
 """The other numbers of processes are exhaustive."""
+OTHERS = [n for n in SIZES if n != USUAL]
+PLAIN = "check_plan.py", "check_operators.py", "check_triplets.py", "check_tape.py"
+TORCH = "check_attention.py", "check_torch.py", "check_modules.py"
 
 
-def all_passed(start, n, *programs):
-    """Whether each of these programs ended well on n processes, which start once."""
-    return start(n, "each.py", *programs).count(f"on {n} processes") == len(programs)
+def all_passed(start, sizes, *programs):
+    """Whether each of these programs ended well on each of these numbers of processes."""
+    said = on_each_size(start, sizes, *programs)
+    return all(said.count(f"on {n} processes") == len(programs) for n in sizes)
 
 
-@pytest.mark.parametrize("size", MOSTLY)
-def test_mpi(size):
-    programs = "check_plan.py", "check_operators.py", "check_triplets.py", "check_tape.py"
-    assert all_passed(mpiexec, size, *programs)
-
-
-@pytest.mark.parametrize("size", MOSTLY)
-def test_attention(size):
-    pytest.importorskip("torch")
-    assert all_passed(mpiexec, size, "check_attention.py")
+def test_mpi():
+    more = ["check_attention.py"] if importlib.util.find_spec("torch") else []
+    assert all_passed(mpiexec, [USUAL], *PLAIN, *more)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("size", SIZES)
-def test_mpi_torch(size):
+def test_mpi_on_other_numbers_of_processes():
+    assert not OTHERS or all_passed(mpiexec, OTHERS, *PLAIN)
+
+
+@pytest.mark.exhaustive
+def test_mpi_torch():
     pytest.importorskip("torch")
-    assert all_passed(mpiexec, size, "check_torch.py", "check_modules.py")
+    assert all_passed(mpiexec, SIZES, *TORCH)
 
 
 @pytest.mark.exhaustive
 def test_gloo():
     pytest.importorskip("torch")
     programs = "check_plan.py", "check_operators.py", "check_modules.py", "check_attention.py"
-    assert all_passed(torchrun, 2, *programs)
+    assert all_passed(torchrun, [2], *programs)
 
 
 @pytest.mark.exhaustive

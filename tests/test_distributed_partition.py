@@ -12,11 +12,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import gnograd as gg
-from conftest import few
-from processes import mpiexec
+from processes import mpiexec, on_each_size
 
 SIZES = [int(n) for n in os.environ.get("GNOGRAD_MPI_PROCESSES", "1,2,3").split(",")]
-MOSTLY = few(SIZES, str(SIZES[len(SIZES) // 2]))
+USUAL = SIZES[len(SIZES) // 2]
 """The other numbers of processes are exhaustive."""
 
 partition = gg.distributed.partition
@@ -234,12 +233,13 @@ def test_refused(arguments, error, message):
 # ---- under processes ----
 
 
-@pytest.mark.parametrize("n", MOSTLY)
-def test_of_points_of_all_processes(n):
-    assert f"20 partitions on {n} processes" in mpiexec(n, "check_partition.py")
+def test_of_points_of_all_processes():
+    assert f"20 partitions on {USUAL} processes" in mpiexec(USUAL, "check_partition.py")
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("n", SIZES)
-def test_graphs_of_points_of_all_processes(n):
-    assert f"155 graphs of points on {n} processes" in mpiexec(n, "check_points.py")
+def test_graphs_of_points_of_all_processes():
+    said = on_each_size(mpiexec, SIZES, "check_partition.py", "check_points.py")
+    for n in SIZES:
+        assert f"20 partitions on {n} processes" in said
+        assert f"155 graphs of points on {n} processes" in said

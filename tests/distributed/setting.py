@@ -17,13 +17,16 @@ from conftest import Edges, edges, power_law
 from gnograd.distributed.roles import role_of
 from table import FRONT
 
-faulthandler.dump_traceback_later(240, exit=True)  # what hangs says where, and ends by itself
+SECONDS = 240
+faulthandler.dump_traceback_later(SECONDS, exit=True)  # what hangs says where, and ends by itself
+group = None
+"""Processes of MPI that are the world of a program, if it is not all."""
 
 NODES, DIRECTED = 40, 150
 
 
 def world():
-    """The communicator of this program, whoever started it."""
+    """The communicator of all processes of this program, whoever started it."""
     if "TORCHELASTIC_RUN_ID" in os.environ:
         import torch.distributed as dist
 
@@ -32,7 +35,7 @@ def world():
         if not dist.is_initialized():
             dist.init_process_group("gloo")
             atexit.register(_end, weakref.ref(dist.group.WORLD))
-    return gg.distributed.communicator()
+    return gg.distributed.communicator(group)
 
 
 def _end(group):

@@ -2,7 +2,14 @@
 """Graph neural operator kernel by its formulas, with a kernel matrix an edge."""
 
 import numpy as np
-from scipy.special import erf
+
+
+def erf(x):
+    # SciPy's functions take half a second to import, in every process of a test of many
+    from scipy.special import erf
+
+    return erf(x)
+
 
 ACTIVATIONS = {
     "relu": lambda x: np.where(np.real(x) > 0, x, 0),

@@ -8,9 +8,8 @@ Laplacian is the trace of the Hessian.
 import math
 
 import numpy as np
-from scipy.special import erf
 
-from reference.gno import ACTIVATIONS
+from reference.gno import ACTIVATIONS, erf
 
 
 def _density(x):
