@@ -60,23 +60,25 @@ def test_compiled_with_changing_graphs(name):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", NAMES)
-def test_exported_and_loaded_in_another_process(name, tmp_path):
-    model = models.make(name).eval()
-    inputs, _ = models.sample(name, 0)
-    program = torch.export.export(
-        model, inputs, dynamic_shapes=models.dynamic_shapes(name), strict=False
-    )
-    torch.export.save(program, tmp_path / "model.pt2")
-    others = [models.sample(name, k)[0] for k in (0, 1)]
-    torch.save([(x, model(*x).detach()) for x in others], tmp_path / "samples.pt")
+def test_exported_and_loaded_in_another_process(tmp_path):
+    for name in NAMES:
+        model = models.make(name).eval()
+        inputs, _ = models.sample(name, 0)
+        program = torch.export.export(
+            model, inputs, dynamic_shapes=models.dynamic_shapes(name), strict=False
+        )
+        torch.export.save(program, tmp_path / f"{name}.pt2")
+        others = [models.sample(name, k)[0] for k in (0, 1)]
+        torch.save([(x, model(*x).detach()) for x in others], tmp_path / f"{name}.pt")
     code = """
     import sys, torch, gnograd.torch
-    program = torch.export.load(sys.argv[1] + "/model.pt2").module()
-    for inputs, want in torch.load(sys.argv[1] + "/samples.pt", weights_only=True):
-        torch.testing.assert_close(program(*inputs), want, rtol=1e-4, atol=1e-5)
+    for name in sys.argv[2:]:
+        program = torch.export.load(f"{sys.argv[1]}/{name}.pt2").module()
+        for inputs, want in torch.load(f"{sys.argv[1]}/{name}.pt", weights_only=True):
+            torch.testing.assert_close(program(*inputs), want, rtol=1e-4, atol=1e-5)
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], check=True)
+    command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path), *NAMES]
+    subprocess.run(command, check=True)
 
 
 @pytest.mark.exhaustive
