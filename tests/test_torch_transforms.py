@@ -754,6 +754,8 @@ def test_transforms_and_compilers(transform, name):
     """Both ways round; the compiled function is used without a transform, too."""
     transform = COMPILED[transform]
     x, *rest = inputs_of(name)
+    if name == "SliceAttention":
+        x = x[:, :2].contiguous()  # each row of a Jacobian is compiled
     layer, again = made(name), made(name)
     inside = torch.compile(lambda x: transform(lambda x: layer(x, *rest), x), backend="aot_eager")
     got = inside(x)  # first: what is made of edges is made here
