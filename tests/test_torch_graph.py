@@ -416,6 +416,21 @@ def test_memory_of_edges_that_others_write(written, tmp_path):
                     call(edges)
 
 
+@pytest.mark.parametrize("dst", [[0, 1, 2, 3], [3, 1, 2, 0]], ids=["ordered", "unordered"])
+def test_memory_of_a_graph_that_others_write(dst):
+    """Self-loops are added to the edges that the graph has at the call."""
+    dst = torch.tensor(dst)
+    graph = gt.Graph.from_edge_index(torch.stack([(dst + 1) % 4, dst]), 4)
+    layer, x, edge_attr = gt.GATConv(3, 2, edge_dim=2), torch.randn(4, 3), torch.randn(4, 2)
+    with torch.no_grad():
+        layer(x, graph, edge_attr)
+        graph.indices.numpy()[:] = [2, 3, 0, 1]  # of destinations 0 to 3
+        fresh = gt.Graph.from_edge_index(torch.stack([(dst + 2) % 4, dst]), 4)
+        torch.testing.assert_close(
+            layer(x, graph, edge_attr), layer(x, fresh, edge_attr), rtol=0, atol=0
+        )
+
+
 def test_memory_of_edges_that_becomes_another():
     """Numbers of another type, or as many in another shape, are another graph."""
     edges = torch.tensor([[0, 1], [1, 0]])

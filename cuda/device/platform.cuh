@@ -16,6 +16,10 @@
 // these have several slices too.
 constexpr size_t slice_bytes = size_t(128) << 20;
 
+// Threads of the one block that finds running sums: as many as a block has. On the host, where each
+// costs its own switches, a few, so that short arrays have several chunks too.
+constexpr int scan_threads = 1024;
+
 template <class... P, class... A>
 void start(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
            A&&... args) {
@@ -48,6 +52,7 @@ class SharedMemory {
 #else
 #include "simt.h"
 constexpr size_t slice_bytes = size_t(256) << 10;
+constexpr int scan_threads = 128;
 #endif
 
 #include <algorithm>

@@ -20,8 +20,8 @@ Stretches make_stretches(int64_t n_tokens, int64_t n_sequences, const int64_t* c
   return {{n_tokens, n_sequences, cu}, block, stride};
 }
 
-// One block of 1024 threads: how many compressed tokens the sequences before have. Shared memory: 8
-// KB; bound by latency. Alone, as ptxas would spill to have room for another one.
+// One block of 1024 threads: how many compressed tokens the sequences before have. Shared memory:
+// 256 bytes; bound by latency. Alone, as ptxas would spill to have room for another one.
 __global__ void __launch_bounds__(scan_threads, 1)
     compress_find_offsets(Stretches x, int64_t* __restrict__ offsets) {
   scan(

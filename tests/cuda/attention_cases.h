@@ -37,19 +37,19 @@ inline int test_attention(Problem (*problem)(const HostGraph&, Setting), int n_a
   require_device();
   const auto graphs = irregular_graphs();
   const auto edge = [&](int64_t other, int64_t same) { return any_edge_size ? other : same; };
-  const auto all = [&](const HostGraph& graph, Setting s, bool thoroughly = false) {
-    check_laws(problem(graph, s), all_types, thoroughly);
+  const auto all = [&](const HostGraph& graph, Setting s, Depth depth = Depth::numbers) {
+    check_laws(problem(graph, s), depth == Depth::all ? all_types : some_types(), depth);
   };
   for (const HostGraph& graph : graphs) {
-    all(graph, {3, 5, edge(2, 5), true, 0}, &graph == &graphs[1]);
+    all(graph, {3, 5, edge(2, 5), true, 0}, all_if(&graph == &graphs[1]));
     all(graph, {2, 8, 0, false, 1});
     all(graph, {3, 5, edge(2, 5), true, 1, 0.2, 0.4});
   }
   for (int activation = 0; activation < n_activations; ++activation) {
-    all(graphs[1], {2, 3, edge(4, 3), false, activation, 0.7}, true);
+    all(graphs[1], {2, 3, edge(4, 3), false, activation, 0.7}, Depth::derivatives);
     all(graphs[1], {4, 8, edge(16, 8), true, activation});
   }
-  all(graphs[1], {1, 16, edge(8, 16), true, 0}, true);
+  all(graphs[1], {1, 16, edge(8, 16), true, 0}, Depth::all);
   all(graphs[1], {1, 1, edge(40, 1), false, 0});
   all(graphs[1], {2, 3, edge(4, 3), false, 1, 0.2, 0.7});
   all(graphs[1], {2, 264, edge(8, 264), true, 1});

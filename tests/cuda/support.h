@@ -27,9 +27,14 @@ inline void must(int status, const char* what) {
 }
 #define MUST(call) must(int(call), #call)
 
-// True if some of the cases will do, most of them in float32, and none whose values alone matter:
-// under the thread sanitizer, which takes a hundred times as long.
+// True if some of the cases will do, most of them in float32.
 inline bool short_run() { return std::getenv("GNOGRAD_SHORT_TESTS") != nullptr; }
+// False if nobody looks at values: under the thread sanitizer, which takes a hundred times as long. A
+// short run whose values matter says so.
+inline bool values_matter() {
+  const char* text = std::getenv("GNOGRAD_SHORT_TESTS");
+  return !text || std::string(text) == "values";
+}
 
 // An array in device memory, of exactly its size. Numbers that were not written read as NaN.
 template <class T>

@@ -85,12 +85,14 @@ int main() {
   const auto graphs = irregular_graphs();
   for (const int op : {sum, mean, min, max}) {
     for (const HostGraph& graph : graphs) {
-      check_laws(concat(graph, {6, 3, 2}, op, true), all_types, &graph == &graphs[1]);
-      check_laws(concat(graph, {8, 16, 8}, op, false), all_types);
+      const bool square = &graph == &graphs[1];
+      check_laws(concat(graph, {6, 3, 2}, op, true), square ? all_types : some_types(),
+                 square ? Depth::derivatives : Depth::numbers);
+      check_laws(concat(graph, {8, 16, 8}, op, false), some_types());
     }
-    check_laws(concat(graphs[1], {8, 8, 0}, op, true), all_types, true);
-    check_laws(concat(graphs[1], {264, 0, 0}, op, true), all_types);
-    check_laws(concat(graphs[1], {0, 5, 0}, op, false), all_types);
+    check_laws(concat(graphs[1], {8, 8, 0}, op, true), all_types, Depth::all);
+    check_laws(concat(graphs[1], {264, 0, 0}, op, true), some_types());
+    check_laws(concat(graphs[1], {0, 5, 0}, op, false), some_types());
     if (op != min) check_orders(concat(graphs[0], {6, 3, 2}, op, true));
   }
   check_laws(weighted(graphs[1], 5, mean), all_types);

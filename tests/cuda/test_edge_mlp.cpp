@@ -51,23 +51,24 @@ int main() {
   require_device();
   const auto graphs = irregular_graphs();
   const HostGraph &irregular = graphs[0], &square = graphs[1];
-  const auto test = [](const HostGraph& graph, Options o, bool thoroughly = false) {
-    check_laws(mlp(graph, std::move(o)), single_double, thoroughly);
+  const auto test = [](const HostGraph& graph, Options o, Depth depth = Depth::numbers) {
+    check_laws(mlp(graph, std::move(o)), single_double, depth);
   };
   for (const HostGraph& graph : graphs) test(graph, {.reduction = mean});
-  test(square, {.weighted = true}, true);
+  test(square, {.weighted = true}, Depth::all);
   for (int activation = relu; activation <= (short_run() ? relu : identity); ++activation)
     test(square, {.f_s = 3, .widths = {4, 3}, .activation = activation, .norm = false});
   for (const int results : {edges_only, nodes_only}) {
     test(irregular, {.f_e = 2, .residual = false, .results = results, .weighted = true});
-    test(square, {.widths = {3}, .norm = false, .results = results}, results == nodes_only);
+    test(square, {.widths = {3}, .norm = false, .results = results},
+         all_if(results == nodes_only));
   }
   test(square, {.f_e = 0, .widths = {3, 4, 5, 2}, .norm = false, .residual = false});
   test(square, {.f_s = 0, .f_d = 0, .widths = {6, 3}, .norm = false});
   test(square, {.f_e = 0, .f_s = 4, .f_d = 0, .widths = {4}, .norm = false, .residual = false});
   // the sum of the weights moves with each of them
-  test(square, {.norm = false, .reduction = mean, .weighted = true}, true);
-  test(square, {.reduction = mean, .weighted = true}, true);
+  test(square, {.norm = false, .reduction = mean, .weighted = true}, Depth::derivatives);
+  test(square, {.reduction = mean, .weighted = true}, Depth::derivatives);
   // more than a warp's features, more than a tile of products, many chunks of edges
   test(square, {.f_e = 40, .f_s = 3, .f_d = 70, .widths = {66, 5, 40}});
   test(irregular, {.f_e = 6, .widths = {40, 20, 6}, .activation = gelu});

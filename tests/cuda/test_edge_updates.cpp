@@ -28,13 +28,13 @@ int main() {
   require_device();
   const auto graphs = irregular_graphs();
   for (const HostGraph& graph : graphs) {
-    check_laws(updates(graph, {3, 5, 2}, concat), all_types, &graph == &graphs[1]);
+    check_laws(updates(graph, {3, 5, 2}, concat), all_types, all_if(&graph == &graphs[1]));
     check_laws(updates(graph, {8, 16, 8}, concat), all_types);
-    check_laws(updates(graph, {8, 8, 8}, add), all_types, &graph == &graphs[1]);
+    check_laws(updates(graph, {8, 8, 8}, add), all_types, all_if(&graph == &graphs[1]));
   }
   for (const Sizes& n : {Sizes{0, 4, 4}, Sizes{4, 0, 4}, Sizes{4, 4, 0}, Sizes{264, 264, 264}})
     for (const int mode : {concat, add})
-      check_laws(updates(graphs[1], n, mode), all_types, n[0] < 9);
+      check_laws(updates(graphs[1], n, mode), all_types, all_if(n[0] < 9));
   check_orders(updates(graphs[0], {6, 6, 6}, add));
   return report();
 }

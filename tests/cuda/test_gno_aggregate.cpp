@@ -20,7 +20,7 @@ int main() {
   require_device();
   for (const HostGraph& graph : irregular_graphs())
     check_laws(aggregate(graph, 3, 37, mean), without_half);
-  check_laws(aggregate(small_square(), 34, 2, sum), without_half, true);
+  check_laws(aggregate(small_square(), 34, 2, sum), without_half, Depth::all);
   check_laws(aggregate(small_square(), 5, 130, sum), without_half);
   check_laws(aggregate(hub(), 40, 16, mean), without_half);
   check_orders(aggregate(hub(), 40, 16, mean));

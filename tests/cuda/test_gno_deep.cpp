@@ -47,17 +47,18 @@ int main() {
   require_device();
   const auto graphs = irregular_graphs();
   const HostGraph &irregular = graphs[0], &square = graphs[1];
-  const auto test = [](const HostGraph& graph, Options o, bool thoroughly = false) {
-    check_laws(deep(graph, std::move(o)), single_double, thoroughly);
+  const auto test = [](const HostGraph& graph, Options o, Depth depth = Depth::numbers) {
+    check_laws(deep(graph, std::move(o)), single_double, depth);
   };
   const Options everything{.functions = 2, .d_x = 2, .reduction = mean, .weighted = true};
-  for (const HostGraph& graph : graphs) test(graph, everything, &graph == &square);
+  for (const HostGraph& graph : graphs)
+    test(graph, everything, all_if(&graph == &square));
   for (int activation = relu; activation <= (short_run() ? relu : identity); ++activation)
     test(square, {.widths = {4, 3}, .activation = activation});
   test(irregular, {.functions = 0, .d_y = 0, .widths = {3, 1}, .weighted = true});
   test(irregular, {.d_x = 0, .d_c = 0, .widths = {3, 4, 5, 2}, .activation = silu});
-  test(square, {.functions = 3, .d_y = 0, .d_x = 0, .widths = {3}, .reduction = mean}, true);
-  test(square, {.d_x = 3, .d_c = 0, .widths = {4}}, true);
+  test(square, {.functions = 3, .d_y = 0, .d_x = 0, .widths = {3}, .reduction = mean}, Depth::all);
+  test(square, {.d_x = 3, .d_c = 0, .widths = {4}}, Depth::derivatives);
   // more than a tile of products, more nodes than one sum, many chunks of edges
   test(square, {.functions = 1, .d_y = 70, .d_c = 3, .widths = {66, 5, 70}});
   test(square, {.functions = 1, .d_c = 65, .widths = {3, 130, 2}, .activation = silu});

@@ -89,8 +89,8 @@ int main() {
   require_device();
   const HostGraph square = small_square(), irregular = power_law();
   const HostGraph roomy = with_room(irregular, 150), none = with_room(without_edges(3, 5), 4);
-  const auto test = [](const HostGraph& graph, Options o, bool thoroughly = false) {
-    check_laws(jets(graph, std::move(o)), single_double, thoroughly);
+  const auto test = [](const HostGraph& graph, Options o, Depth depth = Depth::numbers) {
+    check_laws(jets(graph, std::move(o)), single_double, depth);
   };
   for (const int order : {gradient, laplacian, hessian})
     for (const int kernel : {full, diagonal}) {
@@ -99,9 +99,11 @@ int main() {
                 .reduction = mean,
                 .kernel = kernel,
                 .weights = 2};
-      if (kernel == full || !short_run()) test(square, o, order == laplacian);
+      if (kernel == full || !short_run())
+        test(square, o, all_if(order == laplacian));
       o.geometry = ::pair, o.weights = 0, o.reduction = sum, o.activation = silu;
-      if (kernel == diagonal || !short_run()) test(square, o, order == hessian && kernel == full);
+      if (kernel == diagonal || !short_run())
+        test(square, o, all_if(order == hessian && kernel == full));
       if (short_run()) continue;
       for (const auto& [n_src, n_dst] : {std::pair{3, 5}, std::pair{0, 2}, std::pair{4, 0}})
         test(without_edges(n_src, n_dst), o);
@@ -121,7 +123,7 @@ int main() {
                 .activation = hyperbolic,
                 .reduction = mean,
                 .kernel = diagonal,
-                .features = false}, true);
+                .features = false}, Depth::all);
   test(hub(), {.widths = {4}, .f_in = 2, .f_out = 2, .weights = 1});
   for (const int kernel : {full, diagonal}) {
     Options o{.f_in = 3, .f_out = 3, .reduction = mean, .kernel = kernel, .weights = 2};

@@ -251,7 +251,7 @@ void test_type() {
 
 int main() {
   require_device();
-  check_laws(compress({23, 3, 0, 8, 16}, 4, 2, 2, 5), all_types, true);
+  check_laws(compress({23, 3, 0, 8, 16}, 4, 2, 2, 5), all_types, Depth::all);
   check_laws(compress({19}, 3, 5, 1, 2, true), all_types);
   check_laws(compress({150}, 2, 1, 1, 3), all_types);
   check_laws(compress({3}, 4, 2, 1, 3), all_types);

@@ -62,7 +62,7 @@ void test_refusals() {
 
 int main() {
   require_device();
-  check_laws(basis({7, 6, 5}, 11), all_types, true);
+  check_laws(basis({7, 6, 5}, 11), all_types, Depth::all);
   check_laws(basis({10, 16, 1}, 2), all_types);
   check_laws(basis({2, 3, 5}, 0), all_types);
   check_laws(basis({1, 2, 8}, 150), all_types);  // more than are summed at once

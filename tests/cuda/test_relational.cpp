@@ -43,15 +43,17 @@ int main() {
   const auto graphs = irregular_graphs();
   for (const int op : {sum, mean}) {
     for (const HostGraph& graph : graphs) {
-      check_laws(relational(graph, {6, 2, 4, 3}, op, true), all_types, &graph == &graphs[1]);
-      check_laws(relational(graph, {8, 8, 3, 0}, op, false), all_types);
+      const bool square = &graph == &graphs[1];
+      check_laws(relational(graph, {6, 2, 4, 3}, op, true), square ? all_types : some_types(),
+                 square ? Depth::derivatives : Depth::numbers);
+      check_laws(relational(graph, {8, 8, 3, 0}, op, false), some_types());
     }
-    check_laws(relational(graphs[1], {8, 0, 4, 2}, op, true), all_types, true);
-    check_laws(relational(graphs[1], {264, 0, 2, 2}, op, true), all_types);
-    check_laws(relational(graphs[1], {0, 5, 3, 2}, op, true), all_types);
-    check_laws(relational(graphs[0], {3, 1, 40, 33}, op, true), all_types);
-    check_laws(relational(graphs[0], {4, 0, 4, 2}, op, true, true), all_types);
-    check_laws(relational(graphs[0], {4, 0, 4, 0}, op, true, true), all_types);
+    check_laws(relational(graphs[1], {8, 0, 4, 2}, op, true), all_types, Depth::all);
+    check_laws(relational(graphs[1], {264, 0, 2, 2}, op, true), some_types());
+    check_laws(relational(graphs[1], {0, 5, 3, 2}, op, true), some_types());
+    check_laws(relational(graphs[0], {3, 1, 40, 33}, op, true), some_types());
+    check_laws(relational(graphs[0], {4, 0, 4, 2}, op, true, true), some_types());
+    check_laws(relational(graphs[0], {4, 0, 4, 0}, op, true, true), some_types());
     check_orders(relational(graphs[0], {6, 2, 4, 3}, op, true));
   }
   return report();

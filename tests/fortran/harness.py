@@ -171,7 +171,7 @@ def cases(op: Operator) -> list[Case]:
 
 def extents(op: Operator, array: Array) -> str:
     """Extents in Fortran's order, of the sizes by their names."""
-    return fortran.extents(op, array, "self%graph", in_c=False)
+    return ", ".join(fortran.extents(op, array, "self%graph", in_c=False))
 
 
 def names(op: Operator) -> list[str]:

@@ -75,7 +75,8 @@ def pointers(op: Operator) -> list[str]:
 def view(op: Operator, array: Array, place: str = "") -> str:
     """The statement that makes a pointer of an address."""
     how = "view_if_given" if array.optional else "view"
-    return f"call {how}({array.name}, {extents(op, array)}, {place or array.name + '_'})"
+    shape = ", ".join(extents(op, array))
+    return f"call {how}({array.name}, {shape}, {place or array.name + '_'})"
 
 
 def shared_gradient(op: Operator, face: str) -> list[Array]:
@@ -118,7 +119,9 @@ def condition(op: Operator, text: str, in_c: bool = True) -> str:
     return " .or. ".join(f"{static.c_name} == {number}" for number in numbers)
 
 
-def extents(op: Operator, array: Array, graph: str = "graph_", in_c: bool = True) -> str:
+def extents(
+    op: Operator, array: Array, graph: str = "graph_", in_c: bool = True
+) -> list[str]:
     """Extents in Fortran's order.
 
     If an array has fewer axes under some condition, a 1 behind the first extent stands for each
@@ -131,7 +134,7 @@ def extents(op: Operator, array: Array, graph: str = "graph_", in_c: bool = True
         for k, other in enumerate([first, *missing, *rest]):
             if other != extents[k]:
                 extents[k] = f"merge({other}, {extents[k]}, {condition(op, when, in_c)})"
-    return ", ".join(extents)
+    return extents
 
 
 def wrap(text: str, indent: str, width: int = 100) -> str:

@@ -409,9 +409,12 @@ def check_shapes(op: Operator, face: str) -> list[str]:
         others = {when: dims for when, dims in array.otherwise.items() if when not in absent}
         there = replace(array, otherwise=others)
         guard = f"if ({' .and. '.join(needed)}) " if needed else ""
+        pairs = [
+            f"size({name}, {axis}, int64), {extent}"
+            for axis, extent in enumerate(extents(op, there, "graph", in_c=False), 1)
+        ]
         lines.append(
-            f'{guard}call check_shape("{op.name}", "{name}", shape({name}, int64), '
-            f"[integer(int64) :: {extents(op, there, 'graph', in_c=False)}], error)"
+            f'{guard}call check_extents("{op.name}", "{name}", error, {", ".join(pairs)})'
         )
     return lines
 

@@ -130,9 +130,9 @@ def with_self_loops(
     return looped, torch.cat([edge_attr, fill])
 
 
-_kept_looped: weakref.WeakKeyDictionary[AnyGraph, tuple[Any, dict[bool, Any]]]
-_kept_looped = weakref.WeakKeyDictionary()
-"""States of graphs, and the graphs that `_looped` has made of them."""
+_made_of_numpy: weakref.WeakKeyDictionary[AnyGraph, dict[bool, Any]]
+_made_of_numpy = weakref.WeakKeyDictionary()
+"""What `_looped` has made of graphs whose arrays nobody can write."""
 
 
 def _looped(graph: AnyGraph, self_loops: bool) -> Any:
@@ -141,23 +141,21 @@ def _looped(graph: AnyGraph, self_loops: bool) -> Any:
     The rows of its edge arrays are those of `graph`, then one for every self-loop. In a distributed
     graph, loops belong to the process that owns the node.
     """
-    arrays = graph.local.arrays if isinstance(graph, DistributedGraph) else graph.arrays
-    of_tensors = [x for x in arrays if isinstance(x, Tensor)]
-    if not _lasts(arrays.offsets) or any(x.is_inference() for x in of_tensors):
+    if isinstance(graph, DistributedGraph):
+        return graph.with_self_loops()
+    if not _lasts(graph.offsets):
         return _with_loops(graph, self_loops)
-    # tensors may be written in place, NumPy's arrays of a graph may not
-    state = arrays, [x._version for x in of_tensors]
-    known = _kept_looped.get(graph)
-    if known is None or known[0][0] is not arrays or known[0][1] != state[1]:
-        known = _kept_looped[graph] = state, {}
-    if self_loops not in known[1]:
-        known[1][self_loops] = _with_loops(graph, self_loops)
-    return known[1][self_loops]
+    if isinstance(graph, Graph):
+        edges = tuple(x for x in (graph.offsets, graph.indices, graph.edge_ids) if x is not None)
+        how = graph.sizes, self_loops
+        return _made.of(edges, how, lambda *_: _with_loops(graph, self_loops))
+    made = _made_of_numpy.setdefault(graph, {})
+    if self_loops not in made:
+        made[self_loops] = _with_loops(graph, self_loops)
+    return made[self_loops]
 
 
 def _with_loops(graph: AnyGraph, self_loops: bool) -> AnyGraph:
-    if isinstance(graph, DistributedGraph):
-        return graph.with_self_loops()
     n_src, n_dst, _ = graph.sizes
     graph = Graph.of(graph)
     if torch.compiler.is_compiling():

@@ -98,11 +98,13 @@ Fiber scheduler;
 std::vector<std::unique_ptr<Thread>>
     threads;  // kept from launch to launch; a block is the first `size`
 unsigned size, alive, arrived;
+unsigned waiting[32], gone[32];  // lanes of each warp that wait for others, and that are no more
 Thread* self;
 void (*body)(void*);
 void* closure;
 std::vector<std::pair<std::unique_ptr<void, void (*)(void*)>, size_t>>
-    shared;  // this block's arrays, as its threads take them
+    shared;  // arrays as the threads of a block take them, kept for the next one
+unsigned shared_taken;  // of these, by this block
 size_t shared_left;
 std::map<const char*, size_t> device;  // live cudaMalloc allocations,
 std::map<const char*, size_t> reserved;  // memory from `reserve`,
@@ -140,7 +142,7 @@ std::unique_ptr<Order> order;
 void publish(char& order) { TSAN(__tsan_release(&order);)(void) order; }
 void observe(char& order) { TSAN(__tsan_acquire(&order);)(void) order; }
 
-// The scheduler's own bookkeeping is no race, however many fibers touch it.
+// What the scheduler touches for others is no race, whichever fiber it runs on.
 struct Quiet {
   Quiet() {
     TSAN(AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
@@ -161,7 +163,10 @@ std::string name(Site s) {
   return std::string(s.file_name()) + ":" + std::to_string(s.line()) + ":" +
          std::to_string(s.column());
 }
-bool same(Site a, Site b) {
+bool same(const Site& a, const Site& b) {
+  // mostly one object of the compiler
+  if (std::memcmp(static_cast<const void*>(&a), static_cast<const void*>(&b), sizeof a) == 0)
+    return true;
   return a.line() == b.line() && a.column() == b.column() && a.file_name() == b.file_name();
 }
 
@@ -191,25 +196,30 @@ bool release_barrier() {
   return true;
 }
 
+unsigned long meeting;  // number of the one whose lanes get what they came for
+
 // Hand each lane what it came for, once all lanes that `any` waits for are there.
 bool release_lanes(unsigned warp, const Thread& any) {
+  if (any.mask & ~(waiting[warp] | gone[warp])) return false;
   const void* in[32] = {};
   for (unsigned l = 0; l < 32; ++l) {
-    const unsigned i = warp * 32 + l;
-    if (!(any.mask >> l & 1) || i >= size || threads[i]->state == State::exited) continue;
-    const Thread& t = *threads[i];
-    if (t.state != State::at_warp || t.mask != any.mask) return false;
+    if (!((any.mask & ~gone[warp]) >> l & 1)) continue;
+    const Thread& t = *threads[warp * 32 + l];
+    if (t.mask != any.mask) return false;
     if (!same(t.site, any.site))
       die("lanes meet in different collectives: " + name(any.site) + " and " + name(t.site));
     in[l] = t.in;
   }
+  const Quiet quiet;
   const uint3 mine = threadIdx;
+  ++meeting;
   for (unsigned l = 0; l < 32; ++l) {
     if (!in[l]) continue;
     Thread& t = *threads[warp * 32 + l];
     threadIdx = t.idx;
     t.eval(t.closure, in);
     t.state = State::ready;
+    waiting[warp] &= ~(1u << l);
   }
   threadIdx = mine;
   return true;
@@ -237,22 +247,78 @@ bool release_any() {
   die(why);
 }
 
-void run_thread() {
-  {
-    Quiet quiet;
-    observe(order_start);
+// The warps of a block run one after another, each as far as it can without the others, and so do
+// the lanes of a warp: what the program does not order happens in the order least like a GPU's. A
+// seed shuffles who goes first.
+class Turns {
+  unsigned warps[32], lanes[32], n_warps, warp, lane;
+  bool moved, progress;  // in this pass over a warp, and over the block
+
+  void pass_over_block() {
+    if (random) std::shuffle(warps, warps + n_warps, *random);
+    warp = 0, progress = false;
+    pass_over_warp();
   }
+  void pass_over_warp() {
+    if (random) std::shuffle(lanes, lanes + 32, *random);
+    lane = 0, moved = false;
+  }
+
+ public:
+  std::mt19937_64* random;
+
+  void begin() {
+    n_warps = (size + 31) / 32;
+    std::iota(warps, warps + 32, 0u), std::iota(lanes, lanes + 32, 0u);
+    pass_over_block();
+  }
+  // The thread that goes on; none once all have left.
+  Thread* next() {
+    while (alive) {
+      while (lane < 32) {
+        const unsigned i = warps[warp] * 32 + lanes[lane++];
+        if (i < size && threads[i]->state == State::ready) {
+          moved = true;
+          return threads[i].get();
+        }
+      }
+      progress = progress || moved;
+      if (moved) pass_over_warp();
+      else if (++warp < n_warps) pass_over_warp();
+      else if (progress || release_any()) pass_over_block();
+      else deadlock();
+    }
+    return nullptr;
+  }
+} turns;
+
+// Go on with another thread, until it is this one's turn again.
+void leave() {
+  Thread& from = *self;
+  Thread* const to = turns.next();
+  if (to) {
+    self = to;
+    threadIdx = to->idx;
+  }
+  if (to != &from) jump(from, to ? static_cast<Fiber&>(*to) : scheduler);
+}
+
+void run_thread() {
+  observe(order_start);
   body(closure);
-  Quiet quiet;
   if (!self->copies.empty()) die("a thread ends before its copies have arrived");
   publish(order_end);
   self->state = State::exited;
+  const int rank = thread_rank();
+  gone[rank / 32] |= 1u << rank % 32;
   --alive;
-  jump(*self, scheduler);
+  leave();
 }
 
 void entry() {
-  ASAN(__sanitizer_finish_switch_fiber(nullptr, &scheduler.stack, &scheduler.size);)
+  // the very first is entered from the scheduler, whose stack is the host's
+  ASAN(const void* stack; size_t n; __sanitizer_finish_switch_fiber(nullptr, &stack, &n);
+       if (!scheduler.stack) scheduler.stack = stack, scheduler.size = n;)
   for (;;) run_thread();
 }
 
@@ -273,11 +339,9 @@ std::unique_ptr<Thread> make_thread() {
   return t;
 }
 
-// The warps of a block run one after another, each as far as it can without the others, and so do
-// the lanes of a warp: what the program does not order happens in the order least like a GPU's. A
-// seed shuffles who goes first.
-void run_block(size_t smem, std::mt19937* random) {
-  shared.clear();
+void run_block(size_t smem) {
+  TSAN(shared.clear();)  // blocks have an order in the same memory, and not in what is new
+  shared_taken = 0;
   shared_left = smem;
   order = std::make_unique<Order>();
   publish(order_start);
@@ -287,25 +351,15 @@ void run_block(size_t smem, std::mt19937* random) {
     t.state = State::ready;
     t.copies.clear(), t.groups = 0;
   }
-  unsigned warps[32], lanes[32];
-  std::iota(warps, warps + 32, 0u), std::iota(lanes, lanes + 32, 0u);
-  for (alive = size; alive;) {
-    bool progress = false;
-    if (random) std::shuffle(warps, warps + 32, *random);
-    for (unsigned w : warps)
-      for (bool moved = w * 32 < size; moved; progress |= moved) {
-        moved = false;
-        if (random) std::shuffle(lanes, lanes + 32, *random);
-        for (unsigned l : lanes) {
-          if (w * 32 + l >= size || threads[w * 32 + l]->state != State::ready) continue;
-          self = threads[w * 32 + l].get();
-          threadIdx = self->idx;
-          jump(scheduler, *self);
-          moved = true;
-        }
-      }
-    if (alive && !progress && !release_any()) deadlock();
+  for (unsigned w = 0; w < 32; ++w) {
+    waiting[w] = 0;
+    gone[w] = size >= 32 * (w + 1) ? 0 : size <= 32 * w ? ~0u : ~0u << size % 32;
   }
+  alive = size;
+  turns.begin();
+  self = turns.next();
+  threadIdx = self->idx;
+  jump(scheduler, *self);
 }
 
 // Memory of a device with SIMT_GUARD: nobody else can touch it while none of its kernels and no
@@ -395,13 +449,14 @@ void run(const void* kernel, dim3 grid, dim3 block, size_t smem, void (*b)(void*
   const char* seed = std::getenv("SIMT_SEED");
   const bool across_blocks = std::getenv(
       "SIMT_GRID_RACES");  // only for kernels without static __shared__, which blocks share here
-  std::mt19937 random(seed ? std::atoi(seed) : 0);
+  std::mt19937_64 random(seed ? std::atoi(seed) : 0);
+  turns.random = seed ? &random : nullptr;
   const unsigned first = last_blocks && grid.x > last_blocks ? grid.x - last_blocks : 0;
   expose_device(true, false);
   for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z)
     for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
       for (blockIdx.x = first; blockIdx.x < grid.x; ++blockIdx.x) {
-        run_block(smem, seed ? &random : nullptr);
+        run_block(smem);
         if (across_blocks)
           std::rotate(threads.begin(), threads.begin() + size / 3 + 1, threads.begin() + size);
         else observe(order_end);
@@ -419,49 +474,48 @@ void* reserve(size_t bytes) {
 }
 
 void* take_shared(unsigned index, size_t bytes) {
-  Quiet quiet;
-  if (index == shared.size()) {
+  if (index == shared_taken) {
+    const Quiet quiet;
     if (shared_bytes<char>(bytes) > shared_left) die("more shared memory taken than launched with");
     shared_left -= shared_bytes<char>(bytes);
-    void* p = nullptr;
-    if (posix_memalign(&p, 128, bytes)) die("no memory for a shared array");
-    shared.emplace_back(
-        std::unique_ptr<void, void (*)(void*)>(std::memset(p, 0xff, bytes), std::free), bytes);
+    if (index == shared.size() || shared[index].second != bytes) {
+      void* p = nullptr;
+      shared.erase(shared.begin() + index, shared.end());
+      if (posix_memalign(&p, 128, bytes)) die("no memory for a shared array");
+      shared.emplace_back(std::unique_ptr<void, void (*)(void*)>(p, std::free), bytes);
+    }
+    std::memset(shared[index].first.get(), 0xff, bytes);
+    ++shared_taken;
   }
   if (shared[index].second != bytes) die("threads take different shared arrays");
   return shared[index].first.get();
 }
 
 bool barrier(bool vote, Site at) {
-  Quiet quiet;
   Thread& me = *self;
   publish(order->block);
   me.site = at, me.vote = vote, me.state = State::at_barrier, ++arrived;
-  if (!release_barrier()) jump(me, scheduler);
+  if (!release_barrier()) leave();
   observe(order->block);
   return me.vote;
 }
 
 void copy_later(void* to, const void* from, size_t bytes, size_t of_these) {
-  Quiet quiet;
   self->copies.push_back({to, from, bytes, of_these, self->groups});
 }
 
 void end_group() { ++self->groups; }
 
 void await_groups(size_t n) {
-  std::vector<Copy> arriving;
-  {
-    Quiet quiet;
-    const auto late = [&](const Copy& c) { return c.group + n >= self->groups; };
-    const auto first = std::stable_partition(self->copies.begin(), self->copies.end(), late);
-    arriving.assign(first, self->copies.end());
-    self->copies.erase(first, self->copies.end());
+  auto& copies = self->copies;  // in the order of their groups
+  const auto late = std::find_if(copies.begin(), copies.end(), [&](const Copy& c) {
+    return c.group + n >= self->groups;
+  });
+  for (auto c = copies.begin(); c != late; ++c) {
+    std::memcpy(c->to, c->from, c->of_these);
+    std::memset(static_cast<char*>(c->to) + c->of_these, 0, c->bytes - c->of_these);
   }
-  for (const Copy& c : arriving) {
-    std::memcpy(c.to, c.from, c.of_these);
-    std::memset(static_cast<char*>(c.to) + c.of_these, 0, c.bytes - c.of_these);
-  }
+  copies.erase(copies.begin(), late);
 }
 
 void fence() {
@@ -470,20 +524,23 @@ void fence() {
 }
 
 void meet(unsigned mask, bool orders_memory, const void* in, Eval eval, void* closure, Site at) {
-  Quiet quiet;
   Thread& me = *self;
   const unsigned warp = thread_rank() / 32;
   if (!(mask >> lane() & 1)) die("a lane outside its own mask, at " + name(at));
   if (orders_memory) publish(order->warp[warp]);
   me.site = at, me.mask = mask, me.in = in, me.eval = eval, me.closure = closure,
   me.state = State::at_warp;
-  if (!release_lanes(warp, me)) jump(me, scheduler);
+  waiting[warp] |= 1u << lane();
+  if (!release_lanes(warp, me)) leave();
   if (orders_memory) observe(order->warp[warp]);
 }
 
 void shuffle(unsigned mask, const void* mine, void* out, size_t bytes, int from, Site at) {
   const auto eval = [&](const void* const* in) {
-    std::memcpy(out, in[from] ? in[from] : undefined, bytes);
+    const void* const x = in[from] ? in[from] : undefined;
+    if (bytes == 4) __builtin_memcpy(out, x, 4);  // a call of its own would be watched
+    else if (bytes == 8) __builtin_memcpy(out, x, 8);
+    else std::memcpy(out, x, bytes);
   };
   using E = decltype(eval);
   meet(
@@ -509,12 +566,19 @@ void mma_16_bits(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], 
   // the first lanes that hold this lane's rows of a, and its columns of b
   const int row = lane() / 4 * 4, column = lane() % 4 * 8;
   const auto products = [&](Lanes<Fragments> in) {
+    static unsigned long unpacked;  // at this meeting
+    static float x[32][4][2], y[32][2][2];
+    if (std::exchange(unpacked, meeting) != meeting)
+      for (int l = 0; l < 32; ++l)
+        for (int k = 0; k < 2; ++k) {
+          for (int i = 0; i < 4; ++i) x[l][i][k] = element<T>(in[l].a[i], k);
+          for (int i = 0; i < 2; ++i) y[l][i][k] = element<T>(in[l].b[i], k);
+        }
     std::array<float, 4> sum{d[0], d[1], d[2], d[3]};
     for (int k = 0; k < 16; ++k)
-      for (int i = 0; i < 4; ++i) {
-        const Fragments &x = in[row + k % 8 / 2], &y = in[column + i % 2 * 4 + k % 8 / 2];
-        sum[i] += element<T>(x.a[k / 8 * 2 + i / 2], k % 2) * element<T>(y.b[k / 8], k % 2);
-      }
+      for (int i = 0; i < 4; ++i)
+        sum[i] += x[row + k % 8 / 2][k / 8 * 2 + i / 2][k % 2] *
+                  y[column + i % 2 * 4 + k % 8 / 2][k / 8][k % 2];
     return sum;
   };
   const auto sum = collective(~0u, Fragments{{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}, products, at);
@@ -544,6 +608,18 @@ void load_8x8(unsigned (&d)[4], const void* row, Site at) {
   std::copy(got.begin(), got.end(), d);
 }
 
+// f of what the lanes bring where all of them get the same: found once a meeting.
+template <class T, class F>
+auto common(unsigned mask, const T& mine, F f, Site at) {
+  const auto once = [&](Lanes<T> in) {
+    static unsigned long found;
+    static std::invoke_result_t<F, Lanes<T>> result;
+    if (std::exchange(found, meeting) != meeting) result = f(in);
+    return result;
+  };
+  return collective(mask, mine, once, at);
+}
+
 }  // namespace
 }  // namespace simt
 
@@ -559,7 +635,7 @@ unsigned __ballot_sync(unsigned mask, int p, Site at) {
       if (in.has(l) && in[l]) all |= 1u << l;
     return all;
   };
-  return collective(mask, p, votes, at);
+  return common(mask, p, votes, at);
 }
 unsigned __reduce_min_sync(unsigned mask, unsigned v, Site at) {
   const auto minimum = [](Lanes<unsigned> in) {
@@ -568,7 +644,7 @@ unsigned __reduce_min_sync(unsigned mask, unsigned v, Site at) {
       if (in.has(l)) least = std::min(least, in[l]);
     return least;
   };
-  return collective(mask, v, minimum, at);
+  return common(mask, v, minimum, at);
 }
 void mma_m16n8k16(__half, float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Site at) {
   mma_16_bits<__half>(d, a, b, at);
