@@ -119,9 +119,7 @@ def condition(op: Operator, text: str, in_c: bool = True) -> str:
     return " .or. ".join(f"{static.c_name} == {number}" for number in numbers)
 
 
-def extents(
-    op: Operator, array: Array, graph: str = "graph_", in_c: bool = True
-) -> list[str]:
+def extents(op: Operator, array: Array, graph: str = "graph_", in_c: bool = True) -> list[str]:
     """Extents in Fortran's order.
 
     If an array has fewer axes under some condition, a 1 behind the first extent stands for each

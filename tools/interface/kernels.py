@@ -413,9 +413,7 @@ def check_shapes(op: Operator, face: str) -> list[str]:
             f"size({name}, {axis}, int64), {extent}"
             for axis, extent in enumerate(extents(op, there, "graph", in_c=False), 1)
         ]
-        lines.append(
-            f'{guard}call check_extents("{op.name}", "{name}", error, {", ".join(pairs)})'
-        )
+        lines.append(f'{guard}call check_extents("{op.name}", "{name}", error, {", ".join(pairs)})')
     return lines
 
 
