@@ -10,11 +10,12 @@ static_assert(scan_warps <= warp_lanes);
 constexpr size_t scan_bytes = scan_warps * sizeof(int64_t);
 
 // Sum of x over the lanes up to this one.
-__device__ inline int64_t sum_up_to_lane(int64_t x) {
+template <class I>
+__device__ I sum_up_to_lane(I x) {
   const int lane = int(threadIdx.x % warp_lanes);
   for (int d = 1; d < warp_lanes; d *= 2) {
-    const int64_t more = __shfl_up_sync(~0u, x, d);
-    if (lane >= d) x += more;
+    const I before = __shfl_up_sync(~0u, x, d);
+    if (lane >= d) x += before;
   }
   return x;
 }
@@ -34,7 +35,7 @@ __device__ void scan(int64_t n, Length length, Write write) {
   if (t % warp_lanes == warp_lanes - 1) up_to_warp[warp] = up_to_here;
   __syncthreads();
   if (warp == 0) {
-    const int64_t up_to = sum_up_to_lane(t < scan_warps ? up_to_warp[t] : 0);
+    const int64_t up_to = sum_up_to_lane(t < scan_warps ? up_to_warp[t] : int64_t(0));
     if (t < scan_warps) up_to_warp[t] = up_to;
   }
   __syncthreads();
@@ -58,9 +59,9 @@ __device__ void this_chunk(int64_t n, F f) {
   f(first, min(scan_chunk, n - first));
 }
 
-// Block: the sum of a chunk; the first of three kernels, which read x twice and write it
-// once; one chunk needs the last alone. Shared memory: 256 bytes, as for all of them. Bound by
-// memory, or, in short arrays, by latency.
+// Block: the sum of a chunk; the first of three kernels, which read x twice and write it once. One
+// chunk needs the last kernel alone. Shared memory: 256 bytes, as for all of them. Bound by memory,
+// or, in short arrays, by latency.
 template <class I>
 __global__ void __launch_bounds__(scan_threads)
     scan_sum_chunks(const I* x, int64_t n, int64_t* sums) {
@@ -85,7 +86,8 @@ __global__ void __launch_bounds__(scan_threads)
       });
 }
 
-// Block: where the pieces of a chunk begin; with `sums` null, for one chunk, also its end, if wanted.
+// Block: where the pieces of a chunk begin. A null `sums` stands for a single chunk, whose end goes
+// to `total` unless that is null, too.
 template <class I>
 __global__ void __launch_bounds__(scan_threads)
     scan_within_chunks(I* x, int64_t n, const int64_t* sums, I* total) {

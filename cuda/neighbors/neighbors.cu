@@ -51,11 +51,7 @@ __device__ void for_neighbors(const NeighborSearch& s, const R* destinations, in
   do {
     constexpr int32_t most = 1 << 26;  // so that 32 bits hold the sum over all lanes
     const int32_t take = min(left, most);
-    auto end = uint32_t(take);
-    for (int d = 1; d < warp_lanes; d *= 2) {
-      const uint32_t before = __shfl_up_sync(~0u, end, d);
-      if (lane_number() >= d) end += before;
-    }
+    const uint32_t end = sum_up_to_lane(uint32_t(take));
     const uint32_t total = __shfl_sync(~0u, end, warp_lanes - 1);
     const uint32_t origin = uint32_t(begin) + uint32_t(take) - end;
     for (uint32_t base = 0; base < total; base += warp_lanes) {

@@ -352,8 +352,9 @@ static __global__ void __launch_bounds__(block_threads) nsa_place_segments(Visit
   l.starts[list] = length;
 }
 
-// Lengths of the lists become their starts. One block of 1024 threads; shared memory: 256 bytes. Reads
-// the lengths twice and writes the starts; bound by latency, as one multiprocessor works alone.
+// Lengths of the lists become their starts. One block of 1024 threads; shared memory: 256 bytes.
+// Reads the lengths twice and writes the starts; bound by latency, as one multiprocessor works
+// alone.
 static __global__ void __launch_bounds__(scan_threads) nsa_scan_lists(VisitorLists l) {
   scan(
       l.n_lists, [&](int64_t i) { return l.starts[i]; },
