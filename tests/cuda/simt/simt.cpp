@@ -98,7 +98,7 @@ Fiber scheduler;
 std::vector<std::unique_ptr<Thread>>
     threads;  // kept from launch to launch; a block is the first `size`
 unsigned size, alive, arrived;
-unsigned waiting[32], gone[32];  // lanes of each warp that wait for others, and that are no more
+unsigned lanes_at_warp[32], lanes_exited[32];  // lanes of each warp in these two states
 Thread* self;
 void (*body)(void*);
 void* closure;
@@ -200,10 +200,10 @@ unsigned long meeting;  // number of the one whose lanes get what they came for
 
 // Hand each lane what it came for, once all lanes that `any` waits for are there.
 bool release_lanes(unsigned warp, const Thread& any) {
-  if (any.mask & ~(waiting[warp] | gone[warp])) return false;
+  if (any.mask & ~(lanes_at_warp[warp] | lanes_exited[warp])) return false;
   const void* in[32] = {};
   for (unsigned l = 0; l < 32; ++l) {
-    if (!((any.mask & ~gone[warp]) >> l & 1)) continue;
+    if (!((any.mask & ~lanes_exited[warp]) >> l & 1)) continue;
     const Thread& t = *threads[warp * 32 + l];
     if (t.mask != any.mask) return false;
     if (!same(t.site, any.site))
@@ -219,7 +219,7 @@ bool release_lanes(unsigned warp, const Thread& any) {
     threadIdx = t.idx;
     t.eval(t.closure, in);
     t.state = State::ready;
-    waiting[warp] &= ~(1u << l);
+    lanes_at_warp[warp] &= ~(1u << l);
   }
   threadIdx = mine;
   return true;
@@ -310,7 +310,7 @@ void run_thread() {
   publish(order_end);
   self->state = State::exited;
   const int rank = thread_rank();
-  gone[rank / 32] |= 1u << rank % 32;
+  lanes_exited[rank / 32] |= 1u << rank % 32;
   --alive;
   leave();
 }
@@ -352,8 +352,8 @@ void run_block(size_t smem) {
     t.copies.clear(), t.groups = 0;
   }
   for (unsigned w = 0; w < 32; ++w) {
-    waiting[w] = 0;
-    gone[w] = size >= 32 * (w + 1) ? 0 : size <= 32 * w ? ~0u : ~0u << size % 32;
+    lanes_at_warp[w] = 0;
+    lanes_exited[w] = size >= 32 * (w + 1) ? 0 : size <= 32 * w ? ~0u : ~0u << size % 32;
   }
   alive = size;
   turns.begin();
@@ -530,7 +530,7 @@ void meet(unsigned mask, bool orders_memory, const void* in, Eval eval, void* cl
   if (orders_memory) publish(order->warp[warp]);
   me.site = at, me.mask = mask, me.in = in, me.eval = eval, me.closure = closure,
   me.state = State::at_warp;
-  waiting[warp] |= 1u << lane();
+  lanes_at_warp[warp] |= 1u << lane();
   if (!release_lanes(warp, me)) leave();
   if (orders_memory) observe(order->warp[warp]);
 }
