@@ -420,15 +420,17 @@ def test_memory_of_edges_that_others_write(written, tmp_path):
 def test_memory_of_a_graph_that_others_write(dst):
     """Self-loops are added to the edges that the graph has at the call."""
     dst = torch.tensor(dst)
-    graph = gt.Graph.from_edge_index(torch.stack([(dst + 1) % 4, dst]), 4)
-    layer, x, edge_attr = gt.GATConv(3, 2, edge_dim=2), torch.randn(4, 3), torch.randn(4, 2)
-    with torch.no_grad():
-        layer(x, graph, edge_attr)
-        graph.indices.numpy()[:] = [2, 3, 0, 1]  # of destinations 0 to 3
-        fresh = gt.Graph.from_edge_index(torch.stack([(dst + 2) % 4, dst]), 4)
-        torch.testing.assert_close(
-            layer(x, graph, edge_attr), layer(x, fresh, edge_attr), rtol=0, atol=0
-        )
+    graph, other = (gt.Graph.from_edge_index(torch.stack([(dst + k) % 4, dst]), 4) for k in (1, 2))
+    layer, edge_attr = gt.GATConv(3, 2, edge_dim=2), torch.randn(4, 2)
+    x = torch.randn(4, 3, requires_grad=True)
+    layer(x, graph, edge_attr)
+    for array, new in zip(graph.arrays, other.arrays, strict=True):
+        if array is not None:
+            array.numpy()[:] = new.numpy()
+    got, expected = layer(x, graph, edge_attr), layer(x, other, edge_attr)
+    torch.testing.assert_close(got, expected, rtol=0, atol=0)
+    gradients = (torch.autograd.grad(out.square().sum(), x)[0] for out in (got, expected))
+    torch.testing.assert_close(*gradients, rtol=0, atol=0)
 
 
 def test_memory_of_edges_that_becomes_another():

@@ -112,6 +112,12 @@ def with_self_loops(
     ------
     ValueError
         Edge features that are not one row an edge.
+
+    Notes
+    -----
+    Later calls with the same graph get the one that is there, unless its edges have changed.
+    Tensors are compared for that, and on a GPU the host waits; layers with
+    ``add_self_loops=False`` that are given ``graph.with_self_loops()`` compare nothing.
     """
     n_src, n_dst, n_edges = graph.sizes
     if edge_attr is not None and edge_attr.shape[0] != n_edges:
@@ -139,7 +145,8 @@ def _looped(graph: AnyGraph, self_loops: bool) -> Any:
     """Graph with exactly one self-loop a node, or with none; made once while a graph is unchanged.
 
     The rows of its edge arrays are those of `graph`, then one for every self-loop. In a distributed
-    graph, loops belong to the process that owns the node.
+    graph, loops belong to the process that owns the node. Tensors are compared with a copy in every
+    call, as in `graph_from_edge_index`.
     """
     if isinstance(graph, DistributedGraph):
         return graph.with_self_loops()
