@@ -4,9 +4,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# without the stubs that make lint writes: they would make an installation old
 SOURCES := $(shell find fortran python meson.build meson.options pyproject.toml VERSION README.md \
 	tools/interface cuda/gnograd_cuda.h.in \
-	-type f -not -path '*/__pycache__/*' -not -path 'fortran/fpm_src/*' 2>/dev/null)
+	-type f -not -path '*/__pycache__/*' -not -path 'fortran/fpm_src/*' \
+	-not -name functional.pyi -not -name operators.pyi 2>/dev/null)
 # Meson and ninja of the virtual environment come first
 export PATH := $(abspath $(BIN)):$(PATH)
 

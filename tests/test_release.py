@@ -17,6 +17,7 @@ import gnograd as gg
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSION = (ROOT / "VERSION").read_text().strip()
+STUBS = "torch/functional", "jax/functional", "autodiff/operators"
 
 
 def test_there_is_one_version():
@@ -153,13 +154,26 @@ def test_the_loader_chooses_a_copy_for_the_processor(hidden, level, monkeypatch)
     assert run.stdout.strip() == level
 
 
-def test_documentation_needs_no_cuda():
-    """PyPI's PyTorch brings gigabytes of CUDA; the pages import the build for CPUs."""
+def make(*arguments: str) -> list[str]:
+    """Commands that make would run."""
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
-    command = ["make", "-n", "-W", "pyproject.toml", ".venv/documentation"]
-    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
+    command = ["make", "-n", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
+
+
+def test_documentation_needs_no_cuda():
+    """PyPI's PyTorch brings gigabytes of CUDA; the pages import the build for CPUs."""
+    lines = make("-W", "pyproject.toml", ".venv/documentation")
     (torch,) = (k for k, line in enumerate(lines) if '"torch' in line)
     (docs,) = (k for k, line in enumerate(lines) if "requirements.py docs" in line)
     assert torch < docs
     assert "--index-url https://download.pytorch.org/whl/cpu" in lines[torch]
+
+
+def test_stubs_that_lint_writes_install_nothing():
+    """A second installation would replace the one that other tests are using."""
+    stubs = [f"python/gnograd/{k}.pyi" for k in STUBS]
+    written = [argument for stub in stubs for argument in ("-W", stub)]
+    assert make(*written, ".venv/installed") == make(".venv/installed")
+    assert make("-W", "VERSION", ".venv/installed")[-1] == "touch .venv/installed"
