@@ -11,6 +11,7 @@ PATH. Faults in CUDA kernels are looked for on their build for the host.
 """
 
 import argparse
+import filecmp
 import importlib.util
 import os
 import shlex
@@ -84,6 +85,14 @@ def link(path: Path, to: Path) -> None:
     path.symlink_to(to)
 
 
+def copy_changed(path: Path, to: Path) -> None:
+    """Copy a file whose contents differ; its time is new, so that it is compiled again."""
+    if to.is_file() and filecmp.cmp(path, to, shallow=False):
+        return
+    to.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(path, to)
+
+
 @dataclass
 class Copy:
     """Sources, a build that is quick to make again, and a package of Python that uses it."""
@@ -95,12 +104,10 @@ class Copy:
         self.source, self.build = self.work / "source", self.work / "build"
         self.simt, self.site = self.work / "simt", self.work / "site"
         listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True).stdout
-        names = b"\0".join(n for n in names.split(b"\0") if n and (ROOT / n.decode()).is_file())
-        self.source.mkdir(parents=True, exist_ok=True)
-        # by contents and without times, so that what was planted before is compiled anew
-        copied = ["rsync", "-rlpc", "--from0", "--files-from=-", f"{ROOT}/", self.source]
-        subprocess.run(copied, input=names, check=True)
+        names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        for name in names.split("\0"):
+            if (ROOT / name).is_file():
+                copy_changed(ROOT / name, self.source / name)
         off = ["-Dcuda=disabled", "-Dmpi=disabled"]
         if not (self.build / "build.ninja").is_file():
             self._run("meson", "setup", self.build, self.source, *off, "-Dsimt=disabled",
