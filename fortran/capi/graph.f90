@@ -7,38 +7,30 @@ module gnograd_capi_graph
   use gnograd_core_error, only: error_type, check_allocation
   use gnograd_core_graph, only: graph_type, share, release, lend
   use gnograd_core_graph_view, only: graph_view, csc_view
+  use gnograd_entries_arrays, only: graph_of, require, view, view_if_given
   use gnograd_entries_status, only: status_of
   implicit none
   private
-  public :: graph_from_handle
 
 contains
-
-  !> The graph behind a handle.
-  subroutine graph_from_handle(handle, graph)
-    type(c_ptr), intent(in) :: handle
-    type(graph_type), pointer, intent(out) :: graph
-
-    call c_f_pointer(handle, graph)
-  end subroutine graph_from_handle
 
   !> Validate, transpose, keep; see gnograd.h.
   function gnograd_graph_create(n_dst, n_src, n_edges, offsets, indices, edge_ids, handle) &
       & result(status) bind(c, name="gnograd_graph_create")
     integer(c_int64_t), value :: n_dst, n_src, n_edges
-    integer(c_int64_t), intent(in) :: offsets(n_dst + 1), indices(n_edges)
+    type(c_ptr), value :: offsets, indices
     integer(c_int64_t), intent(in), optional :: edge_ids(n_edges)
-    type(c_ptr), intent(out) :: handle
+    type(c_ptr), intent(out), optional :: handle
     integer(c_int) :: status
     type(graph_type), pointer :: graph
+    integer(c_int64_t), pointer, contiguous :: rows(:), sources(:)
     type(error_type), allocatable :: error
-    integer :: stat
 
-    graph => null()
-    allocate (graph, stat=stat)
-    call check_allocation(stat, "graph", error)
+    call begin("graph_create", handle, graph, error)
+    call view(offsets, n_dst + 1, rows, "graph_create", "offsets", error)
+    call view(indices, n_edges, sources, "graph_create", "indices", error)
     if (.not. allocated(error)) &
-      & call graph%init_zero_based(offsets, indices, n_src, error, edge_ids)
+      & call graph%init_zero_based(rows, sources, n_src, error, edge_ids)
     call hand_over(graph, error, handle)
     status = status_of(error)
   end function gnograd_graph_create
@@ -48,18 +40,18 @@ contains
       & result(status) bind(c, name="gnograd_graph_from_edges")
     integer(c_int64_t), value :: n_dst, n_src, n_edges
     integer(c_int), value :: self_loops
-    integer(c_int64_t), intent(in) :: src(n_edges), dst(n_edges)
-    type(c_ptr), intent(out) :: handle
+    type(c_ptr), value :: src, dst
+    type(c_ptr), intent(out), optional :: handle
     integer(c_int) :: status
     type(graph_type), pointer :: graph
+    integer(c_int64_t), pointer, contiguous :: sources(:), destinations(:)
     type(error_type), allocatable :: error
-    integer :: stat
 
-    graph => null()
-    allocate (graph, stat=stat)
-    call check_allocation(stat, "graph", error)
+    call begin("graph_from_edges", handle, graph, error)
+    call view(src, n_edges, sources, "graph_from_edges", "src", error)
+    call view(dst, n_edges, destinations, "graph_from_edges", "dst", error)
     if (.not. allocated(error)) &
-      & call graph%init_from_edges(src, dst, n_src, n_dst, int(self_loops), error)
+      & call graph%init_from_edges(sources, destinations, n_src, n_dst, int(self_loops), error)
     call hand_over(graph, error, handle)
     status = status_of(error)
   end function gnograd_graph_from_edges
@@ -71,58 +63,71 @@ contains
     integer(c_int64_t), value :: n_dst, n_src, n_edges
     type(c_ptr), value :: dst_offsets, dst_indices, dst_edge
     type(c_ptr), value :: src_offsets, src_indices, src_edge, src_position
-    type(c_ptr), intent(out) :: handle
+    type(c_ptr), intent(out), optional :: handle
     integer(c_int) :: status
     type(graph_type), pointer :: graph
     type(graph_view) :: arrays
+    integer(c_int64_t), pointer, contiguous :: rows(:)
     type(error_type), allocatable :: error
-    integer :: stat
 
-    graph => null()
-    allocate (graph, stat=stat)
-    call check_allocation(stat, "graph", error)
-    if (.not. allocated(error)) then
-      arrays%n_src = n_src
-      arrays%n_dst = n_dst
-      arrays%n_edges = n_edges
-      call see(dst_offsets, dst_indices, dst_edge, c_null_ptr, n_dst, n_edges, arrays%by_dst)
-      call see(src_offsets, src_indices, src_edge, src_position, n_src, n_edges, arrays%by_src)
-      call lend(arrays, graph)
-    end if
+    call begin("graph_lend", handle, graph, error)
+    arrays%n_src = n_src
+    arrays%n_dst = n_dst
+    arrays%n_edges = n_edges
+    call see("dst_", dst_offsets, dst_indices, n_dst, n_edges, arrays%by_dst, error)
+    call see("src_", src_offsets, src_indices, n_src, n_edges, arrays%by_src, error)
+    call view_if_given(dst_edge, n_edges, rows)
+    if (associated(rows)) arrays%by_dst%edge(0:) => rows
+    call view(src_edge, n_edges, rows, "graph_lend", "src_edge", error)
+    arrays%by_src%edge(0:) => rows
+    call view_if_given(src_position, n_edges, rows)
+    if (associated(rows)) arrays%by_src%position(0:) => rows
+    if (.not. allocated(error)) call lend(arrays, graph)
     call hand_over(graph, error, handle)
     status = status_of(error)
   end function gnograd_graph_lend
 
-  !> Arrays at these addresses, some of which may be null.
-  subroutine see(offsets, indices, edge, position, n_rows, n_edges, seen)
-    type(c_ptr), intent(in) :: offsets, indices, edge, position
+  !> Offsets and nodes of one order.
+  subroutine see(name, offsets, indices, n_rows, n_edges, seen, error)
+    !> What the names of both begin with
+    character(len=*), intent(in) :: name
+    type(c_ptr), intent(in) :: offsets, indices
     integer(c_int64_t), intent(in) :: n_rows, n_edges
-    type(csc_view), intent(out) :: seen
+    type(csc_view), intent(inout) :: seen
+    type(error_type), allocatable, intent(inout) :: error
     integer(c_int64_t), pointer, contiguous :: wide(:)
     integer(c_int32_t), pointer, contiguous :: narrow(:)
 
-    call c_f_pointer(offsets, wide, [n_rows + 1])
+    call view(offsets, n_rows + 1, wide, "graph_lend", name//"offsets", error)
     seen%offsets(0:) => wide
-    call c_f_pointer(indices, narrow, [n_edges])
+    call view(indices, n_edges, narrow, "graph_lend", name//"indices", error)
     seen%indices(0:) => narrow
-    if (c_associated(edge)) then
-      call c_f_pointer(edge, wide, [n_edges])
-      seen%edge(0:) => wide
-    end if
-    if (c_associated(position)) then
-      call c_f_pointer(position, wide, [n_edges])
-      seen%position(0:) => wide
-    end if
   end subroutine see
 
-  !> The handle of a graph, with its first holder; null after an error.
+  !> Memory for a graph, whose handle is null as yet; null after an error.
+  subroutine begin(where, handle, graph, error)
+    !> Function without gnograd_
+    character(len=*), intent(in) :: where
+    type(c_ptr), intent(out), optional :: handle
+    type(graph_type), pointer, intent(out) :: graph
+    type(error_type), allocatable, intent(out) :: error
+    integer :: stat
+
+    graph => null()
+    call require(present(handle), where, "graph", error)
+    if (.not. present(handle)) return
+    handle = c_null_ptr
+    allocate (graph, stat=stat)
+    call check_allocation(stat, "graph", error)
+  end subroutine begin
+
+  !> The handle of a graph, with its first holder; after an error the graph is freed.
   subroutine hand_over(graph, error, handle)
     !> Associated unless it could not be had
     type(graph_type), pointer, intent(inout) :: graph
     type(error_type), allocatable, intent(in) :: error
-    type(c_ptr), intent(out) :: handle
+    type(c_ptr), intent(inout), optional :: handle
 
-    handle = c_null_ptr
     if (.not. allocated(error)) then
       call share(graph)
       handle = c_loc(graph)
@@ -134,11 +139,14 @@ contains
   !> Addresses of the arrays; see gnograd.h.
   subroutine gnograd_graph_arrays(handle, arrays) bind(c, name="gnograd_graph_arrays")
     type(c_ptr), value :: handle
-    type(c_ptr), intent(out) :: arrays(7)
+    type(c_ptr), intent(out), optional :: arrays(7)
     type(graph_type), pointer :: graph
     type(graph_view) :: seen
+    type(error_type), allocatable :: error
 
-    call c_f_pointer(handle, graph)
+    call graph_of(handle, "graph_arrays", graph, error)
+    call require(present(arrays), "graph_arrays", "arrays", error)
+    if (status_of(error) /= 0) return
     seen = graph%view()
     arrays(:) = c_null_ptr
     arrays(1) = c_loc(seen%by_dst%offsets)
@@ -155,9 +163,11 @@ contains
     type(c_ptr), value :: handle
     integer(c_int64_t) :: n
     type(graph_type), pointer :: graph
+    type(error_type), allocatable :: error
 
-    call c_f_pointer(handle, graph)
-    n = graph%n_edges
+    n = 0
+    call graph_of(handle, "graph_n_edges", graph, error)
+    if (status_of(error) == 0) n = graph%n_edges
   end function gnograd_graph_n_edges
 
   !> Nonzero if edges are in the order of their rows; see gnograd.h.
@@ -167,8 +177,11 @@ contains
     integer(c_int) :: ordered
     type(graph_type), pointer :: graph
     type(graph_view) :: seen
+    type(error_type), allocatable :: error
 
-    call c_f_pointer(handle, graph)
+    ordered = 0
+    call graph_of(handle, "graph_is_ordered", graph, error)
+    if (status_of(error) /= 0) return
     seen = graph%view()
     ordered = merge(0_c_int, 1_c_int, associated(seen%by_dst%edge))
   end function gnograd_graph_is_ordered
@@ -186,54 +199,67 @@ contains
   !> Copy the edges ordered by destination; see gnograd.h.
   subroutine gnograd_graph_by_dst(handle, offsets, indices, edge) &
       & bind(c, name="gnograd_graph_by_dst")
-    type(c_ptr), value :: handle
-    integer(c_int64_t), intent(out) :: offsets(0:*)
-    integer(c_int32_t), intent(out) :: indices(0:*)
-    integer(c_int64_t), intent(out), optional :: edge(0:*)
+    type(c_ptr), value :: handle, offsets, indices, edge
     type(graph_type), pointer :: graph
     type(graph_view) :: seen
+    integer(c_int64_t), pointer, contiguous :: copied(:)
     integer(c_int64_t) :: p
+    type(error_type), allocatable :: error
 
-    call c_f_pointer(handle, graph)
-    seen = graph%view()
-    associate (rows => seen%by_dst, n => graph%n_edges)
-      offsets(0:graph%n_dst) = rows%offsets
-      indices(0:n - 1) = rows%indices
-      if (.not. present(edge)) return
-      if (associated(rows%edge)) then
-        edge(0:n - 1) = rows%edge
-      else
-        do p = 0, n - 1
-          edge(p) = p
-        end do
-      end if
-    end associate
+    call graph_of(handle, "graph_by_dst", graph, error)
+    if (associated(graph)) seen = graph%view()
+    call copy("graph_by_dst", seen%n_dst, seen%n_edges, seen%by_dst, offsets, indices, error)
+    if (status_of(error) /= 0) return
+    call view_if_given(edge, seen%n_edges, copied)
+    if (.not. associated(copied)) return
+    if (associated(seen%by_dst%edge)) then
+      copied(:) = seen%by_dst%edge
+    else
+      do p = 1, seen%n_edges
+        copied(p) = p - 1
+      end do
+    end if
   end subroutine gnograd_graph_by_dst
 
   !> Copy the edges ordered by source; see gnograd.h.
   subroutine gnograd_graph_by_src(handle, offsets, indices, edge, position) &
       & bind(c, name="gnograd_graph_by_src")
-    type(c_ptr), value :: handle
-    integer(c_int64_t), intent(out) :: offsets(0:*)
-    integer(c_int32_t), intent(out) :: indices(0:*)
-    integer(c_int64_t), intent(out) :: edge(0:*), position(0:*)
+    type(c_ptr), value :: handle, offsets, indices, edge, position
     type(graph_type), pointer :: graph
     type(graph_view) :: seen
-    integer(c_int64_t) :: n
+    integer(c_int64_t), pointer, contiguous :: edges(:), positions(:)
+    type(error_type), allocatable :: error
 
-    call c_f_pointer(handle, graph)
-    n = graph%n_edges
-    seen = graph%view()
-    associate (columns => seen%by_src)
-      offsets(0:graph%n_src) = columns%offsets
-      indices(0:n - 1) = columns%indices
-      edge(0:n - 1) = columns%edge
-      if (associated(columns%position)) then
-        position(0:n - 1) = columns%position
-      else
-        position(0:n - 1) = columns%edge
-      end if
-    end associate
+    call graph_of(handle, "graph_by_src", graph, error)
+    if (associated(graph)) seen = graph%view()
+    call view(edge, seen%n_edges, edges, "graph_by_src", "edge", error)
+    call view(position, seen%n_edges, positions, "graph_by_src", "position", error)
+    call copy("graph_by_src", seen%n_src, seen%n_edges, seen%by_src, offsets, indices, error)
+    if (status_of(error) /= 0) return
+    edges(:) = seen%by_src%edge
+    if (associated(seen%by_src%position)) then
+      positions(:) = seen%by_src%position
+    else
+      positions(:) = seen%by_src%edge
+    end if
   end subroutine gnograd_graph_by_src
+
+  !> Copy offsets and nodes of one order; nothing after an error.
+  subroutine copy(where, n_rows, n_edges, from, offsets, indices, error)
+    !> Function without gnograd_
+    character(len=*), intent(in) :: where
+    integer(c_int64_t), intent(in) :: n_rows, n_edges
+    type(csc_view), intent(in) :: from
+    type(c_ptr), intent(in) :: offsets, indices
+    type(error_type), allocatable, intent(inout) :: error
+    integer(c_int64_t), pointer, contiguous :: wide(:)
+    integer(c_int32_t), pointer, contiguous :: narrow(:)
+
+    call view(offsets, n_rows + 1, wide, where, "offsets", error)
+    call view(indices, n_edges, narrow, where, "indices", error)
+    if (allocated(error)) return
+    wide(:) = from%offsets
+    narrow(:) = from%indices
+  end subroutine copy
 
 end module gnograd_capi_graph

@@ -8,6 +8,7 @@ module gnograd_capi_near_points
   use gnograd_core_cell_images, only: candidates_type, count_images, list_images
   use gnograd_core_error, only: error_type, fail, text, check_allocation, code_value
   use gnograd_core_near_points, only: find_near, search_type, neighbors_type
+  use gnograd_entries_arrays, only: require, view, view_if_given
   use gnograd_entries_status, only: status_of
   implicit none
   private
@@ -17,6 +18,15 @@ module gnograd_capi_near_points
     type(neighbors_type), allocatable :: searches(:)
   end type found_type
 
+  !> Points among which, and around which is searched.
+  type :: points_type
+    !> [n_axes, n]
+    real(c_double), pointer, contiguous :: destinations(:, :), sources(:, :)
+    real(c_double), pointer, contiguous :: period(:)
+    !> First point of every item, and the end
+    integer(c_int64_t), pointer, contiguous :: dst_items(:), src_items(:)
+  end type points_type
+
 contains
 
   !> All within radii, or some of them; see gnograd.h.
@@ -25,29 +35,29 @@ contains
       & result(status) bind(c, name="gnograd_neighbors_within")
     integer(c_int64_t), value :: n_axes, n_dst, n_src, n_items, n_radii, max_neighbors, seed, own
     integer(c_int), value :: at_random
-    real(c_double), intent(in) :: destinations(n_axes, n_dst), sources(n_axes, n_src)
-    real(c_double), intent(in) :: period(n_axes)
-    integer(c_int64_t), intent(in) :: dst_items(n_items + 1), src_items(n_items + 1)
-    real(c_double), intent(in) :: radii(n_radii)
-    type(c_ptr), intent(out) :: handle
+    type(c_ptr), value :: destinations, sources, period, dst_items, src_items, radii
+    type(c_ptr), intent(out), optional :: handle
     integer(c_int) :: status
+    type(points_type) :: points
+    real(c_double), pointer, contiguous :: radius(:)
     type(search_type) :: wanted(n_radii)
     type(error_type), allocatable :: error
     character(len=*), parameter :: where = "neighbors"
     integer(c_int64_t) :: k
 
-    handle = c_null_ptr
-    do k = 1, n_radii
-      if (.not. (radii(k) >= 0 .or. allocated(error))) call fail(error, code_value, where// &
+    call read_points("neighbors_within", n_axes, n_dst, n_src, n_items, destinations, sources, &
+      & period, dst_items, src_items, handle, points, error)
+    call view(radii, n_radii, radius, "neighbors_within", "radii", error)
+    do k = 1, size(radius)
+      if (.not. (radius(k) >= 0 .or. allocated(error))) call fail(error, code_value, where// &
         & ": radii["//text(k - 1)//"] must not be negative")
     end do
     if (.not. allocated(error)) then
-      wanted%radius = radii
+      wanted%radius = radius
       if (max_neighbors >= 0) wanted%most = max_neighbors
       wanted%by_hash = at_random /= 0
       wanted%seed = seed
-      call search(where, destinations, sources, period, dst_items, src_items, own, wanted, handle, &
-        & error)
+      call search(where, points, own, wanted, handle, error)
     end if
     status = status_of(error)
   end function gnograd_neighbors_within
@@ -57,32 +67,49 @@ contains
       & period, dst_items, src_items, handle) result(status) &
       & bind(c, name="gnograd_neighbors_nearest")
     integer(c_int64_t), value :: n_axes, n_dst, n_src, n_items, k, own
-    real(c_double), intent(in) :: destinations(n_axes, n_dst), sources(n_axes, n_src)
-    real(c_double), intent(in) :: period(n_axes)
-    integer(c_int64_t), intent(in) :: dst_items(n_items + 1), src_items(n_items + 1)
-    type(c_ptr), intent(out) :: handle
+    type(c_ptr), value :: destinations, sources, period, dst_items, src_items
+    type(c_ptr), intent(out), optional :: handle
     integer(c_int) :: status
+    type(points_type) :: points
     type(search_type) :: wanted(1)
     type(error_type), allocatable :: error
 
-    handle = c_null_ptr
-    if (k < 0) then
-      call fail(error, code_value, "knn: k is "//text(k)//", must not be negative")
-    else
+    call read_points("neighbors_nearest", n_axes, n_dst, n_src, n_items, destinations, sources, &
+      & period, dst_items, src_items, handle, points, error)
+    if (k < 0 .and. .not. allocated(error)) &
+      & call fail(error, code_value, "knn: k is "//text(k)//", must not be negative")
+    if (.not. allocated(error)) then
       wanted%most = k
       wanted%nearest_first = .true.
-      call search("knn", destinations, sources, period, dst_items, src_items, own, wanted, handle, &
-        & error)
+      call search("knn", points, own, wanted, handle, error)
     end if
     status = status_of(error)
   end function gnograd_neighbors_nearest
 
-  !> Check what the two have in common, search, and keep what is found.
-  subroutine search(where, destinations, sources, period, dst_items, src_items, own, wanted, &
-      & handle, error)
+  !> The arrays that the two have in common; the handle is null as yet.
+  subroutine read_points(where, n_axes, n_dst, n_src, n_items, destinations, sources, period, &
+      & dst_items, src_items, handle, points, error)
+    !> Function without gnograd_
     character(len=*), intent(in) :: where
-    real(c_double), intent(in), contiguous :: destinations(:, :), sources(:, :), period(:)
-    integer(c_int64_t), intent(in), contiguous :: dst_items(:), src_items(:)
+    integer(c_int64_t), intent(in) :: n_axes, n_dst, n_src, n_items
+    type(c_ptr), intent(in) :: destinations, sources, period, dst_items, src_items
+    type(c_ptr), intent(out), optional :: handle
+    type(points_type), intent(out) :: points
+    type(error_type), allocatable, intent(out) :: error
+
+    call require(present(handle), where, "found", error)
+    if (present(handle)) handle = c_null_ptr
+    call view(destinations, n_axes, n_dst, points%destinations, where, "destinations", error)
+    call view(sources, n_axes, n_src, points%sources, where, "sources", error)
+    call view(period, n_axes, points%period, where, "period", error)
+    call view(dst_items, n_items + 1, points%dst_items, where, "dst_items", error)
+    call view(src_items, n_items + 1, points%src_items, where, "src_items", error)
+  end subroutine read_points
+
+  !> Check the points, search, and keep what is found.
+  subroutine search(where, points, own, wanted, handle, error)
+    character(len=*), intent(in) :: where
+    type(points_type), intent(in) :: points
     integer(c_int64_t), intent(in) :: own
     type(search_type), intent(inout) :: wanted(:)
     type(c_ptr), intent(inout) :: handle
@@ -90,13 +117,13 @@ contains
     type(found_type), pointer :: found
     integer :: stat
 
-    if (size(period) == 0) call fail(error, code_value, where//": d is 0, needs 1 or more")
-    if (.not. all(period >= 0 .and. period <= huge(period))) call fail(error, code_value, where// &
-      & ": period must not be negative, and finite")
-    if (.not. allocated(error)) &
-      & call check_items(where, "dst_items", dst_items, size(destinations, 2, c_int64_t), error)
-    if (.not. allocated(error)) &
-      & call check_items(where, "src_items", src_items, size(sources, 2, c_int64_t), error)
+    if (size(points%period) == 0) call fail(error, code_value, where//": d is 0, needs 1 or more")
+    if (.not. all(points%period >= 0 .and. points%period <= huge(0._c_double))) &
+      & call fail(error, code_value, where//": period must not be negative, and finite")
+    if (.not. allocated(error)) call check_items(where, "dst_items", points%dst_items, &
+      & size(points%destinations, 2, c_int64_t), error)
+    if (.not. allocated(error)) call check_items(where, "src_items", points%src_items, &
+      & size(points%sources, 2, c_int64_t), error)
     if (.not. allocated(error)) call check_arithmetic(error)
     if (allocated(error)) return
     wanted%include_self = own < 0
@@ -104,8 +131,8 @@ contains
     allocate (found, stat=stat)
     call check_allocation(stat, where, error)
     if (allocated(error)) return
-    call find_near(where, sources, destinations, period, wanted, found%searches, error, src_items, &
-      & dst_items, base=0_c_int64_t)
+    call find_near(where, points%sources, points%destinations, points%period, wanted, &
+      & found%searches, error, points%src_items, points%dst_items, base=0_c_int64_t)
     if (allocated(error)) then
       deallocate (found)
     else
@@ -131,6 +158,19 @@ contains
     end if
   end subroutine check_items
 
+  !> What is behind a handle; disassociated, with an error, if that is null.
+  subroutine found_of(handle, where, found, error)
+    type(c_ptr), intent(in) :: handle
+    !> Function without gnograd_
+    character(len=*), intent(in) :: where
+    type(found_type), pointer, intent(out) :: found
+    type(error_type), allocatable, intent(out) :: error
+
+    nullify (found)
+    call require(c_associated(handle), where, "found", error)
+    if (.not. allocated(error)) call c_f_pointer(handle, found)
+  end subroutine found_of
+
   !> Number of pairs; see gnograd.h.
   function gnograd_neighbors_n_edges(handle, number) result(n) &
       & bind(c, name="gnograd_neighbors_n_edges")
@@ -138,24 +178,32 @@ contains
     integer(c_int64_t), value :: number
     integer(c_int64_t) :: n
     type(found_type), pointer :: found
+    type(error_type), allocatable :: error
 
-    call c_f_pointer(handle, found)
-    n = size(found%searches(number + 1)%indices, kind=c_int64_t)
+    n = 0
+    call found_of(handle, "neighbors_n_edges", found, error)
+    if (status_of(error) == 0) n = size(found%searches(number + 1)%indices, kind=c_int64_t)
   end function gnograd_neighbors_n_edges
 
   !> Copy the pairs; see gnograd.h.
   subroutine gnograd_neighbors_copy(handle, number, offsets, indices) &
       & bind(c, name="gnograd_neighbors_copy")
-    type(c_ptr), value :: handle
+    type(c_ptr), value :: handle, offsets, indices
     integer(c_int64_t), value :: number
-    integer(c_int64_t), intent(out) :: offsets(0:*)
-    integer(c_int32_t), intent(out) :: indices(0:*)
     type(found_type), pointer :: found
+    integer(c_int64_t), pointer, contiguous :: to_offsets(:)
+    integer(c_int32_t), pointer, contiguous :: to_indices(:)
+    type(error_type), allocatable :: error
+    character(len=*), parameter :: where = "neighbors_copy"
 
-    call c_f_pointer(handle, found)
+    call found_of(handle, where, found, error)
+    if (status_of(error) /= 0) return
     associate (pairs => found%searches(number + 1))
-      offsets(0:size(pairs%offsets, kind=c_int64_t) - 1) = pairs%offsets
-      indices(0:size(pairs%indices, kind=c_int64_t) - 1) = pairs%indices
+      call view(offsets, size(pairs%offsets, kind=c_int64_t), to_offsets, where, "offsets", error)
+      call view(indices, size(pairs%indices, kind=c_int64_t), to_indices, where, "indices", error)
+      if (status_of(error) /= 0) return
+      to_offsets(:) = pairs%offsets
+      to_indices(:) = pairs%indices
     end associate
   end subroutine gnograd_neighbors_copy
 
@@ -177,32 +225,42 @@ contains
     integer(c_int64_t), value :: n_axes, n_points, n_images
     integer(c_int), value :: full
     real(c_double), value :: radius
-    real(c_double), intent(in), target :: points(n_axes, n_points), cell(n_axes, n_axes)
-    integer(c_int32_t), intent(in), target :: base(n_axes, n_points), point(0:n_images - 1)
-    integer(c_int32_t), intent(in), target :: image_shifts(n_axes, 0:n_images - 1)
-    integer(c_int64_t), intent(in), target :: candidates(0:n_points)
-    integer(c_int32_t), intent(in), target :: images(0:*)
-    integer(c_int64_t), intent(inout) :: offsets(0:n_points)
-    integer(c_int32_t), intent(inout), optional :: indices(0:*), shifts(n_axes, 0:*)
-    real(c_double), intent(inout), optional :: distances(0:*), vectors(n_axes, 0:*)
+    type(c_ptr), value :: points, cell, base, point, image_shifts, candidates, images, offsets, &
+      & indices, shifts, distances, vectors
     type(candidates_type) :: given
+    integer(c_int64_t), pointer, contiguous :: firsts(:), candidate(:)
+    integer(c_int32_t), pointer, contiguous :: integers(:), to_indices(:)
+    integer(c_int32_t), pointer, contiguous :: rows(:, :), to_shifts(:, :)
+    real(c_double), pointer, contiguous :: to_distances(:), to_vectors(:, :)
+    type(error_type), allocatable :: error
+    character(len=*), parameter :: where = "neighbors_images"
 
     given%radius = radius
     given%full = full /= 0
-    given%points => points
-    given%cell => cell
-    given%base => base
-    given%point(0:) => point
-    given%shifts(1:, 0:) => image_shifts
-    given%offsets(0:) => candidates
-    given%images(0:) => images(0:candidates(n_points) - 1)
-    if (present(indices)) then
-      associate (last => offsets(n_points) - 1)
-        call list_images(given, offsets, indices(0:last), shifts(:, 0:last), distances(0:last), &
-          & vectors(:, 0:last))
-      end associate
+    call view(points, n_axes, n_points, given%points, where, "points", error)
+    call view(cell, n_axes, n_axes, given%cell, where, "cell", error)
+    call view(base, n_axes, n_points, given%base, where, "base", error)
+    call view(point, n_images, integers, where, "point", error)
+    given%point(0:) => integers
+    call view(image_shifts, n_axes, n_images, rows, where, "image_shifts", error)
+    given%shifts(1:, 0:) => rows
+    call view(candidates, n_points + 1, candidate, where, "candidates", error)
+    given%offsets(0:) => candidate
+    call view(offsets, n_points + 1, firsts, where, "offsets", error)
+    if (status_of(error) /= 0) return
+    call view(images, candidate(n_points + 1), integers, where, "images", error)
+    given%images(0:) => integers
+    call view_if_given(indices, firsts(n_points + 1), to_indices)
+    if (associated(to_indices)) then
+      call view(shifts, n_axes, firsts(n_points + 1), to_shifts, where, "shifts", error)
+      call view(distances, firsts(n_points + 1), to_distances, where, "distances", error)
+      call view(vectors, n_axes, firsts(n_points + 1), to_vectors, where, "vectors", error)
+    end if
+    if (status_of(error) /= 0) return
+    if (associated(to_indices)) then
+      call list_images(given, firsts, to_indices, to_shifts, to_distances, to_vectors)
     else
-      call count_images(given, offsets)
+      call count_images(given, firsts)
     end if
   end subroutine gnograd_neighbors_images
 

@@ -11,7 +11,8 @@ module gnograd_capi_optimizer
   use gnograd_autodiff_optimizer, only: optimizer_type, adam_type, adamw_type, &
     & sgd_type
   use gnograd_autodiff_tape, only: tape_type
-  use gnograd_capi_autodiff, only: arrays_of, copy_in, copy_out
+  use gnograd_capi_autodiff, only: arrays_of, copy_in, copy_out, status_after, tape_of
+  use gnograd_entries_arrays, only: require, view
   use gnograd_entries_status, only: status_of
   implicit none
   private
@@ -25,81 +26,104 @@ contains
 
   function gnograd_adam_create(tape, n, parameters, lr, beta1, beta2, eps, weight_decay, &
       & optimizer) result(status) bind(c, name="gnograd_adam_create")
-    type(c_ptr), value :: tape
+    type(c_ptr), value :: tape, parameters
     integer(c_int64_t), value :: n
-    integer(c_int64_t), intent(in) :: parameters(n)
     real(c_double), value :: lr, beta1, beta2, eps, weight_decay
-    type(c_ptr), intent(out) :: optimizer
+    type(c_ptr), intent(out), optional :: optimizer
     integer(c_int) :: status
     type(adam_type) :: adam
+    type(tape_type), pointer :: owner
+    type(array_type), allocatable :: arrays(:)
     type(error_type), allocatable :: error
 
-    call adam%init(arrays_of(tape, parameters), lr, error, beta1, beta2, eps, &
-      & weight_decay)
+    call read_arguments("adam_create", tape, n, parameters, optimizer, owner, arrays, error)
+    if (.not. allocated(error)) call adam%init(arrays, lr, error, beta1, beta2, eps, weight_decay)
     call box(adam, error, optimizer)
-    status = status_and_clear(tape, error)
+    status = status_after(owner, error)
   end function gnograd_adam_create
 
   function gnograd_adamw_create(tape, n, parameters, lr, beta1, beta2, eps, weight_decay, &
       & optimizer) result(status) bind(c, name="gnograd_adamw_create")
-    type(c_ptr), value :: tape
+    type(c_ptr), value :: tape, parameters
     integer(c_int64_t), value :: n
-    integer(c_int64_t), intent(in) :: parameters(n)
     real(c_double), value :: lr, beta1, beta2, eps, weight_decay
-    type(c_ptr), intent(out) :: optimizer
+    type(c_ptr), intent(out), optional :: optimizer
     integer(c_int) :: status
     type(adamw_type) :: adamw
+    type(tape_type), pointer :: owner
+    type(array_type), allocatable :: arrays(:)
     type(error_type), allocatable :: error
 
-    call adamw%init(arrays_of(tape, parameters), lr, error, beta1, beta2, eps, &
-      & weight_decay)
+    call read_arguments("adamw_create", tape, n, parameters, optimizer, owner, arrays, error)
+    if (.not. allocated(error)) call adamw%init(arrays, lr, error, beta1, beta2, eps, weight_decay)
     call box(adamw, error, optimizer)
-    status = status_and_clear(tape, error)
+    status = status_after(owner, error)
   end function gnograd_adamw_create
 
   function gnograd_sgd_create(tape, n, parameters, lr, momentum, optimizer) result(status) &
       & bind(c, name="gnograd_sgd_create")
-    type(c_ptr), value :: tape
+    type(c_ptr), value :: tape, parameters
     integer(c_int64_t), value :: n
-    integer(c_int64_t), intent(in) :: parameters(n)
     real(c_double), value :: lr, momentum
-    type(c_ptr), intent(out) :: optimizer
+    type(c_ptr), intent(out), optional :: optimizer
     integer(c_int) :: status
     type(sgd_type) :: sgd
+    type(tape_type), pointer :: owner
+    type(array_type), allocatable :: arrays(:)
     type(error_type), allocatable :: error
 
-    call sgd%init(arrays_of(tape, parameters), lr, error, momentum)
+    call read_arguments("sgd_create", tape, n, parameters, optimizer, owner, arrays, error)
+    if (.not. allocated(error)) call sgd%init(arrays, lr, error, momentum)
     call box(sgd, error, optimizer)
-    status = status_and_clear(tape, error)
+    status = status_after(owner, error)
   end function gnograd_sgd_create
 
-  !> Status of an error, which is cleared from the tape.
-  function status_and_clear(tape, error) result(status)
-    type(c_ptr), intent(in) :: tape
-    type(error_type), allocatable, intent(in) :: error
-    integer(c_int) :: status
-    type(tape_type), pointer :: owner
+  !> Tape and parameters; the handle is null as yet.
+  subroutine read_arguments(where, tape, n, parameters, handle, owner, arrays, error)
+    !> Function without gnograd_
+    character(len=*), intent(in) :: where
+    type(c_ptr), intent(in) :: tape, parameters
+    integer(c_int64_t), intent(in) :: n
+    type(c_ptr), intent(out), optional :: handle
+    type(tape_type), pointer, intent(out) :: owner
+    type(array_type), allocatable, intent(out) :: arrays(:)
+    type(error_type), allocatable, intent(out) :: error
+    integer(c_int64_t), pointer, contiguous :: handles(:)
 
-    status = status_of(error)
-    if (.not. allocated(error)) return
-    call c_f_pointer(tape, owner)
-    call owner%clear_error()
-  end function status_and_clear
+    call tape_of(tape, where, owner, error)
+    call view(parameters, n, handles, where, "parameters", error)
+    call require(present(handle), where, "optimizer", error)
+    if (present(handle)) handle = c_null_ptr
+    if (.not. allocated(error)) arrays = arrays_of(tape, handles)
+  end subroutine read_arguments
 
+  !> The handle of an optimizer; it stays null after an error.
   subroutine box(it, error, handle)
     class(optimizer_type), intent(in) :: it
     type(error_type), allocatable, intent(inout) :: error
-    type(c_ptr), intent(out) :: handle
+    type(c_ptr), intent(inout), optional :: handle
     type(optimizer_box), pointer :: boxed
     integer :: stat
 
-    handle = c_null_ptr
     if (allocated(error)) return
     allocate (boxed, stat=stat)
     if (stat == 0) allocate (boxed%it, source=it, stat=stat)
     call check_allocation(stat, "optimizer", error)
     if (.not. allocated(error)) handle = c_loc(boxed)
   end subroutine box
+
+  !> The optimizer behind a handle; disassociated, with an error, if that is null.
+  subroutine optimizer_of(handle, where, boxed, error)
+    type(c_ptr), intent(in) :: handle
+    !> Function without gnograd_
+    character(len=*), intent(in) :: where
+    type(optimizer_box), pointer, intent(out) :: boxed
+    type(error_type), allocatable, intent(out) :: error
+
+    nullify (boxed)
+    call require(c_associated(handle), where, "optimizer", error)
+    if (.not. allocated(error)) call c_f_pointer(handle, boxed)
+  end subroutine optimizer_of
 
   subroutine gnograd_optimizer_free(optimizer) bind(c, name="gnograd_optimizer_free")
     type(c_ptr), value :: optimizer
@@ -118,7 +142,9 @@ contains
     type(optimizer_box), pointer :: boxed
     type(error_type), allocatable :: error
 
-    call c_f_pointer(optimizer, boxed)
+    call optimizer_of(optimizer, "optimizer_step", boxed, error)
+    status = status_of(error)
+    if (status /= 0) return
     boxed%it%lr = lr
     call boxed%it%step(error)
     status = status_and_forget(boxed%it, error)
@@ -128,12 +154,15 @@ contains
       & bind(c, name="gnograd_optimizer_clip_gradients")
     type(c_ptr), value :: optimizer
     real(c_double), value :: max_norm, eps
-    real(c_double), intent(out) :: norm
+    real(c_double), intent(out), optional :: norm
     integer(c_int) :: status
     type(optimizer_box), pointer :: boxed
     type(error_type), allocatable :: error
 
-    call c_f_pointer(optimizer, boxed)
+    call optimizer_of(optimizer, "optimizer_clip_gradients", boxed, error)
+    call require(present(norm), "optimizer_clip_gradients", "norm", error)
+    status = status_of(error)
+    if (status /= 0) return
     call boxed%it%clip_gradients(max_norm, norm, error, eps)
     status = status_and_forget(boxed%it, error)
   end function gnograd_optimizer_clip_gradients
@@ -167,9 +196,11 @@ contains
     type(c_ptr), value :: optimizer
     integer(c_int64_t) :: steps
     type(optimizer_box), pointer :: boxed
+    type(error_type), allocatable :: error
 
-    call c_f_pointer(optimizer, boxed)
-    steps = boxed%it%steps
+    steps = 0
+    call optimizer_of(optimizer, "optimizer_steps", boxed, error)
+    if (status_of(error) == 0) steps = boxed%it%steps
   end function gnograd_optimizer_steps
 
   subroutine gnograd_optimizer_set_steps(optimizer, steps) &
@@ -177,9 +208,10 @@ contains
     type(c_ptr), value :: optimizer
     integer(c_int64_t), value :: steps
     type(optimizer_box), pointer :: boxed
+    type(error_type), allocatable :: error
 
-    call c_f_pointer(optimizer, boxed)
-    boxed%it%steps = steps
+    call optimizer_of(optimizer, "optimizer_set_steps", boxed, error)
+    if (status_of(error) == 0) boxed%it%steps = steps
   end subroutine gnograd_optimizer_set_steps
 
   function gnograd_optimizer_slot(optimizer, slot, parameter, write, data) result(status) &
@@ -192,7 +224,9 @@ contains
     type(error_type), allocatable :: error
     integer(int64) :: n
 
-    call c_f_pointer(optimizer, boxed)
+    call optimizer_of(optimizer, "optimizer_slot", boxed, error)
+    status = status_of(error)
+    if (status /= 0) return
     if (slot < 0 .or. slot >= size(boxed%it%slots, 1) .or. parameter < 0 .or. &
       & parameter >= size(boxed%it%slots, 2)) then
       call set_error(error, code_index, "optimizer: no such slot or parameter")
@@ -203,11 +237,14 @@ contains
         else
           n = size(values%r64, kind=int64)
         end if
-        if (write /= 0) then
-          call copy_in(data, n, values%r32, values%r64)
-        else
-          call copy_out(merge(kind_r32, kind_r64, allocated(values%r32)), n, data, values%r32, &
-            & values%r64)
+        call require(c_associated(data) .or. n == 0, "optimizer_slot", "data", error)
+        if (.not. allocated(error)) then
+          if (write /= 0) then
+            call copy_in(data, n, values%r32, values%r64)
+          else
+            call copy_out(merge(kind_r32, kind_r64, allocated(values%r32)), n, data, values%r32, &
+              & values%r64)
+          end if
         end if
       end associate
     end if

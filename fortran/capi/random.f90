@@ -2,9 +2,10 @@
 
 !> Random numbers by their place, for C.
 module gnograd_capi_random
-  use, intrinsic :: iso_c_binding, only: c_double, c_float, c_int, c_int64_t
+  use, intrinsic :: iso_c_binding, only: c_double, c_float, c_int, c_int64_t, c_ptr
   use gnograd_core_arithmetic, only: check_arithmetic
   use gnograd_core_error, only: error_type
+  use gnograd_entries_arrays, only: view
   use gnograd_entries_status, only: status_of
   use gnograd_primitives_gumbel, only: draw_gumbel
   implicit none
@@ -16,12 +17,14 @@ contains
   function gnograd_gumbel_f32(seed, first, n, noise) result(status) &
       & bind(c, name="gnograd_gumbel_f32")
     integer(c_int64_t), value :: seed, first, n
-    real(c_float), intent(out) :: noise(n)
+    type(c_ptr), value :: noise
     integer(c_int) :: status
+    real(c_float), pointer, contiguous :: drawn(:)
     type(error_type), allocatable :: error
 
     call check_arithmetic(error)
-    if (.not. allocated(error)) call draw_gumbel(seed, first, noise)
+    call view(noise, n, drawn, "gumbel_f32", "noise", error)
+    if (.not. allocated(error)) call draw_gumbel(seed, first, drawn)
     status = status_of(error)
   end function gnograd_gumbel_f32
 
@@ -29,12 +32,14 @@ contains
   function gnograd_gumbel_f64(seed, first, n, noise) result(status) &
       & bind(c, name="gnograd_gumbel_f64")
     integer(c_int64_t), value :: seed, first, n
-    real(c_double), intent(out) :: noise(n)
+    type(c_ptr), value :: noise
     integer(c_int) :: status
+    real(c_double), pointer, contiguous :: drawn(:)
     type(error_type), allocatable :: error
 
     call check_arithmetic(error)
-    if (.not. allocated(error)) call draw_gumbel(seed, first, noise)
+    call view(noise, n, drawn, "gumbel_f64", "noise", error)
+    if (.not. allocated(error)) call draw_gumbel(seed, first, drawn)
     status = status_of(error)
   end function gnograd_gumbel_f64
 

@@ -5,7 +5,10 @@ module gnograd_capi_runtime
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_char, c_null_char
   use, intrinsic :: iso_fortran_env, only: compiler_version, compiler_options
   use gnograd_core_blas, only: blas_name
+  use gnograd_core_error, only: error_type
   use gnograd_core_threads, only: most_threads, steady_n_threads, set_n_threads
+  use gnograd_entries_arrays, only: require
+  use gnograd_entries_status, only: status_of
   implicit none
   private
 
@@ -41,10 +44,13 @@ contains
   !> "compiler | options | BLAS", cut to length-1 bytes and ended by a null byte.
   subroutine gnograd_build_info(length, text) bind(c, name="gnograd_build_info")
     integer(c_int64_t), value :: length
-    character(kind=c_char), intent(out) :: text(length)
+    character(kind=c_char), intent(out), optional :: text(length)
     character(len=:), allocatable :: line
     integer(c_int64_t) :: k, n
+    type(error_type), allocatable :: error
 
+    call require(present(text), "build_info", "text", error)
+    if (status_of(error) /= 0) return
     if (length < 1) return
     line = compiler_version()//" | "//compiler_options()//" | "//blas_name
     n = min(len(line, c_int64_t), length - 1)

@@ -7,8 +7,8 @@ module gnograd_capi_tape_files
   use gnograd_core_error, only: error_type, fail, code_value
   use gnograd_autodiff_array, only: node_type
   use gnograd_autodiff_tape, only: tape_type
-  use gnograd_capi_autodiff, only: find, refuse, status_after
-  use gnograd_entries_status, only: status_of
+  use gnograd_capi_autodiff, only: find, refuse, refused, status_after, status_of_tape, tape_of
+  use gnograd_entries_arrays, only: require
   use gnograd_weights_names, only: flaw_of_name
   implicit none
   private
@@ -45,20 +45,21 @@ contains
     integer(c_int) :: status
     type(node_type), pointer :: node
     character(len=:), allocatable :: text
+    type(error_type), allocatable :: error
 
     call find(tape, "set_name", x, node)
+    call require(c_associated(name), "set_name", "name", error)
+    if (refused(tape, "set_name", error)) nullify (node)
     if (associated(node)) then
-      if (.not. c_associated(name)) then
-        call refuse(tape, code_value, "set_name: the name is a null pointer")
-      else if (allocated(node%operation)) then
-        call refuse(tape, code_value, "set_name: the array was computed; parameters and "// &
+      if (allocated(node%operation)) then
+        call refuse(tape, "set_name", code_value, "the array was computed; parameters and "// &
           & "constants have names")
       else
         call fetch_text(name, text)
         call rename(tape, node, text)
       end if
     end if
-    status = status_after(tape)
+    status = status_of_tape(tape, "set_name")
   end function gnograd_array_set_name
 
   subroutine rename(tape, node, name)
@@ -70,7 +71,7 @@ contains
     flaw = ""
     if (len(name) > 0) flaw = trim(flaw_of_name(name))
     if (flaw /= "") then
-      call refuse(tape, code_value, "set_name: '"//name//"' "//flaw)
+      call refuse(tape, "set_name", code_value, "'"//name//"' "//flaw)
     else if (len(name) > 0) then
       node%name = name
     else if (allocated(node%name)) then
@@ -84,12 +85,10 @@ contains
     !> Name of the function, for messages
     character(len=*), intent(in) :: where
     character(len=:), allocatable, intent(out) :: filename
-    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable, intent(inout) :: error
 
-    if (.not. c_associated(address)) then
-      call fail(error, code_value, where//": filename is a null pointer")
-      return
-    end if
+    call require(c_associated(address), where, "filename", error)
+    if (allocated(error)) return
     call fetch_text(address, filename)
     if (len(filename) > len_trim(filename)) call fail(error, code_value, where//": '"//filename// &
       & "' is no name for a file: it ends with a blank")
@@ -102,11 +101,10 @@ contains
     type(error_type), allocatable :: error
     character(len=:), allocatable :: name
 
-    call c_f_pointer(tape, owner)
+    call tape_of(tape, "save", owner, error)
     call file_at(filename, "save", name, error)
     if (.not. allocated(error)) call owner%save(name, error)
-    status = status_of(error)
-    call owner%clear_error()
+    status = status_after(owner, error)
   end function gnograd_tape_save
 
   function gnograd_tape_load(tape, filename, strict) result(status) &
@@ -118,11 +116,10 @@ contains
     type(error_type), allocatable :: error
     character(len=:), allocatable :: name
 
-    call c_f_pointer(tape, owner)
+    call tape_of(tape, "load", owner, error)
     call file_at(filename, "load", name, error)
     if (.not. allocated(error)) call owner%load(name, error, strict /= 0)
-    status = status_of(error)
-    call owner%clear_error()
+    status = status_after(owner, error)
   end function gnograd_tape_load
 
 end module gnograd_capi_tape_files

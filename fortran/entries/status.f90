@@ -57,10 +57,10 @@ contains
   !> Copy the last message of this thread, cut to length-1 bytes and ended by a null byte.
   subroutine gnograd_last_error(length, message) bind(c, name="gnograd_last_error")
     integer(c_int64_t), value :: length
-    character(kind=c_char), intent(inout) :: message(length)
+    character(kind=c_char), intent(inout), optional :: message(length)
     integer(c_int64_t) :: n
 
-    if (length < 1) return
+    if (length < 1 .or. .not. present(message)) return
     n = min(kept_message(length - 1, message), length - 1)
     message(n + 1) = c_null_char
   end subroutine gnograd_last_error

@@ -73,10 +73,11 @@ def pointers(op: Operator) -> list[str]:
 
 
 def view(op: Operator, array: Array, place: str = "") -> str:
-    """The statement that makes a pointer of an address."""
-    how = "view_if_given" if array.optional else "view"
-    shape = ", ".join(extents(op, array))
-    return f"call {how}({array.name}, {shape}, {place or array.name + '_'})"
+    """The statement that makes a pointer of an address, or an error if that is null."""
+    given = f"{array.name}, {', '.join(extents(op, array))}, {place or array.name + '_'}"
+    if array.optional:
+        return f"call view_if_given({given})"
+    return f'call view({given}, "{op.name}", "{array.name}", error)'
 
 
 def shared_gradient(op: Operator, face: str) -> list[Array]:

@@ -173,13 +173,6 @@ def record_views(op: Operator, face: str) -> list[str]:
     return [*lines, *(view(op, array, place) for array, place in places(op, face))]
 
 
-def required(op: Operator, face: str) -> list[tuple[str, str]]:
-    """Names of the arrays that an entry point must get, and their places in the records."""
-    static = [(array.name, f"static_%{array.name}") for array in static_arrays(op)
-              if not array.optional]  # fmt: skip
-    return [*static, *((a.name, place) for a, place in places(op, face) if not a.optional)]
-
-
 def face_statics(op: Operator) -> list[Static | str]:
     """Arguments of a face before the arrays: static arguments, and sizes that are in no shape.
 
