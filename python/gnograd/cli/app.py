@@ -242,7 +242,6 @@ def report(
 ) -> None:
     """Write a page on a training: its course, errors, examples, cost and settings."""
     with job(0, []):
-        need_torch()
         from gnograd.cli.report import report
 
         path = report(directory, out or directory / "report.html")

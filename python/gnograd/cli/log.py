@@ -12,9 +12,11 @@ from typing import Any
 from gnograd.cli.errors import JobError
 from gnograd.cli.files import atomic
 
-__all__ = ["HISTORY", "Epoch", "Log", "measured"]
+__all__ = ["EXAMPLES", "HISTORY", "RESULTS", "Epoch", "Log", "measured"]
 
 HISTORY = "history.csv"
+RESULTS = "results.json"
+EXAMPLES = "examples.safetensors"
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from gnograd.cli.inspect import (
     tell_repeated,
 )
 from gnograd.cli.job import Run
+from gnograd.cli.log import EXAMPLES, RESULTS
 from gnograd.cli.options import plain
 from gnograd.cli.point_batches import PointBatches
 from gnograd.cli.point_problem import PointProblem, error_of, errors_of, tell_far
@@ -41,8 +42,6 @@ from gnograd.models import PointModel, save
 
 __all__ = ["EXAMPLES", "RESULTS", "Sets", "train"]
 
-RESULTS = "results.json"
-EXAMPLES = "examples.safetensors"
 
 RATES, RATE = {"gno": 0.16, "gino": 0.16}, 0.1
 """Learning rate times width, by model, and of the others: wider networks need smaller rates."""

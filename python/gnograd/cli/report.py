@@ -15,9 +15,8 @@ import gnograd as gg
 from gnograd.cli import report_figures
 from gnograd.cli.errors import JobError
 from gnograd.cli.files import atomic
-from gnograd.cli.log import HISTORY, Epoch
-from gnograd.cli.points import EXAMPLES, RESULTS
-from gnograd.models import Description, description_of
+from gnograd.cli.log import EXAMPLES, HISTORY, RESULTS, Epoch
+from gnograd.data.description import Description, description_of
 from gnograd.notation.text import printable, read_text
 
 __all__ = ["report"]

@@ -3,12 +3,14 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.optim.adamw import adamw
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 import gnograd as gg
@@ -118,9 +120,11 @@ class TorchEngine:
 
 
 class Adam:
-    """PyTorch's AdamW, with the state of the tape's."""
+    """PyTorch's AdamW, with the state of the tape's.
 
-    _names = {"mean": "exp_avg", "mean_square": "exp_avg_sq"}  # noqa: RUF012
+    Any method of `torch.optim.Optimizer` would import the compiler, which takes as long as all of
+    PyTorch.
+    """
 
     def __init__(
         self,
@@ -131,19 +135,17 @@ class Adam:
         clip: float = 0.0,
         ema: float = 0.0,
     ) -> None:
-        self.scaler, self.parameters, self.clip = scaler, list(parameters), clip
-        self.optimiser = torch.optim.AdamW(self.parameters, lr, weight_decay=weight_decay)
-        self.ema = ema
+        self.scaler, self.parameters, self.lr = scaler, list(parameters), lr
+        self.weight_decay, self.clip, self.ema = weight_decay, clip, ema
+        self.mean = [torch.zeros_like(p) for p in self.parameters]
+        self.mean_square = [torch.zeros_like(p) for p in self.parameters]
+        self.steps = [torch.tensor(0.0) for _ in self.parameters]
         self.average = [p.detach().clone() for p in self.parameters] if ema else []
-
-    @property
-    def lr(self) -> float:
-        """Learning rate; may be changed between steps."""
-        return float(self.optimiser.param_groups[0]["lr"])
-
-    @lr.setter
-    def lr(self, lr: float) -> None:
-        self.optimiser.param_groups[0]["lr"] = lr
+        # what a scaler asks of an optimiser
+        groups = [{"params": self.parameters}]
+        self._move_by = cast(
+            torch.optim.Optimizer, SimpleNamespace(param_groups=groups, step=self._move)
+        )
 
     def backward(self, loss: Tensor) -> None:
         """Gradients of the parameters."""
@@ -155,49 +157,46 @@ class Adam:
             if p.grad is None:  # as on the tape, so that all have equally many steps
                 p.grad = torch.zeros_like(p)
         if self.clip:
-            self.scaler.unscale_(self.optimiser)
+            self.scaler.unscale_(self._move_by)
             torch.nn.utils.clip_grad_norm_(self.parameters, self.clip)
-        self.scaler.step(self.optimiser)
+        self.scaler.step(self._move_by)
         self.scaler.update()
-        self.optimiser.zero_grad()
+        for p in self.parameters:
+            p.grad = None
         if self.ema:
             now = [p.detach() for p in self.parameters]
             get_ema_multi_avg_fn(self.ema)(self.average, now, 0)
 
+    @torch.no_grad()
+    def _move(self) -> None:
+        """Move the parameters."""
+        adamw(
+            self.parameters, [cast(Tensor, p.grad) for p in self.parameters],
+            self.mean, self.mean_square, [], self.steps,
+            amsgrad=False, beta1=0.9, beta2=0.999, lr=self.lr, weight_decay=self.weight_decay,
+            eps=1e-8, maximize=False,
+        )  # fmt: skip
+
     def state_dict(self) -> dict[str, Any]:
         """Numbers, running averages of the gradients, and the average of the parameters."""
-        states = [self.optimiser.state.get(p, {}) for p in self.parameters]
-        state: dict[str, Any] = {
-            "lr": self.lr,
-            "steps": int(states[0].get("step", 0)),
-            **{
-                ours: [
-                    (s[theirs] if s else torch.zeros_like(p)).cpu().numpy()
-                    for s, p in zip(states, self.parameters, strict=True)
-                ]
-                for ours, theirs in self._names.items()
-            },
-        }
-        if self.average:
-            state["average"] = [a.cpu().numpy().copy() for a in self.average]
+        state: dict[str, Any] = {"lr": self.lr, "steps": int(self.steps[0])}
+        lists = {"mean": self.mean, "mean_square": self.mean_square, "average": self.average}
+        state |= {name: [x.cpu().numpy().copy() for x in xs] for name, xs in lists.items() if xs}
         if self.scaler.is_enabled():
             found = self.scaler.state_dict()
             state |= {"scale": found["scale"], "growth": found["_growth_tracker"]}
         return state
 
+    @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a `state_dict`."""
         self.lr = float(state["lr"])
-        for k, p in enumerate(self.parameters):
-            self.optimiser.state[p] = {
-                "step": torch.tensor(float(state["steps"])),
-                **{
-                    theirs: torch.tensor(state[ours][k], dtype=p.dtype, device=p.device)
-                    for ours, theirs in self._names.items()
-                },
-            }
-        for average, values in zip(self.average, state.get("average", []), strict=True):
-            average.copy_(torch.tensor(values))
+        for steps in self.steps:
+            steps.fill_(float(state["steps"]))
+        lists = {"mean": self.mean, "mean_square": self.mean_square, "average": self.average}
+        for name, tensors in lists.items():
+            for tensor, values in zip(tensors, state.get(name, []), strict=True):
+                tensor.copy_(torch.tensor(values))
         if self.scaler.is_enabled():
             changed = {"scale": state["scale"], "_growth_tracker": int(state["growth"])}
             self.scaler.load_state_dict({**self.scaler.state_dict(), **changed})

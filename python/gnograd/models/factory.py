@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnograd.data.description import NAMES
 from gnograd.data.neighbors import TYPICAL, radius_of
 from gnograd.models.bsa import PointBSA
 from gnograd.models.cloud import Period, box_of
@@ -31,8 +32,6 @@ MODELS: dict[str, type[Network]] = {
 }
 """Networks by name."""
 
-NAMES = tuple(MODELS)
-"""Kinds of models, as commands and files name them."""
 SIZES = ("small", "medium", "large")
 """Sizes that every kind has."""
 

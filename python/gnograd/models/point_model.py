@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from gnograd.data.description import Description
 from gnograd.data.neighbors import CLOUDS
-from gnograd.data.samples import Layout, PointData, Sample
+from gnograd.data.samples import PointData, Sample
 from gnograd.data.statistics import ROUNDING, statistics, target
 from gnograd.models.cloud import Cloud, wrapped
 from gnograd.models.factory import MODELS, options_of
@@ -29,30 +29,6 @@ _STEPS = 2.0**24
 """Steps in a unit of the scaled box, as far as float32 tells points apart at its border."""
 
 _STATISTICS = ("input", "parameter", "output")
-
-
-@dataclass(frozen=True)
-class Description:
-    """Description of a model without its weights."""
-
-    name: str
-    """Name of the network, one of `gnograd.models.MODELS`."""
-    options: Mapping[str, Any]
-    """Arguments of the network."""
-    layout: Layout
-    """Quantities of the inputs and outputs."""
-    adds: int | None = None
-    """First of the input columns that the network's results are added to, one for each output; None
-    if these are the outputs."""
-
-    @property
-    def widths(self) -> tuple[int, int, int]:
-        """Numbers of input channels, parameters and output channels; a state is an input, too."""
-        inputs, parameters, outputs = (
-            sum(f.width for f in fields)
-            for fields in (self.layout.inputs, self.layout.parameters, self.layout.outputs)
-        )
-        return inputs + (outputs if self.layout.in_time else 0), parameters, outputs
 
 
 class PointModel(nn.Module):

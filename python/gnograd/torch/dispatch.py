@@ -36,13 +36,17 @@ def without_gradients(operator: Any, known: Callable[..., list[Tensor] | None]) 
     """
     if make_autograd_impl is None:
         return
-    in_full = make_autograd_impl(operator._opoverload, operator)
+    rule = make_autograd_impl
+    in_full: Callable[..., Any] | None = None
 
     def at_once(keys: Any, *args: Any, **named: Any) -> Any:
         if not torch.is_grad_enabled() and not named and is_plain():
             results = known(*args)
             if results is not None:
                 return results
+        nonlocal in_full
+        if in_full is None:  # dozens of these take longer than the rest of the import
+            in_full = rule(operator._opoverload, operator)
         return in_full(keys, *args, **named)
 
     name = operator._qualname.partition("::")[2]
