@@ -7,6 +7,8 @@ import math
 import pickle
 import re
 import shlex
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -302,6 +304,25 @@ def test_steps_in_time(tmp_path: Path) -> None:
     done("predict", "--model", tmp_path / "run", "--data", data, "--out", tmp_path / "u.vtu")
     assert (tmp_path / "u.pvd").read_text().count("<DataSet") == 12 * 6
     done("report", tmp_path / "run")
+
+
+def test_commands_start_with_what_they_need(tmp_path: Path) -> None:
+    """PyTorch's compiler takes as long to import as all the rest of it."""
+
+    def imported(*command: str | Path) -> set[str]:
+        program = (
+            "import sys; from gnograd.cli.app import app; "
+            "app(sys.argv[1:], standalone_mode=False); print(*sys.modules)"
+        )
+        arguments = [sys.executable, "-c", program, *map(str, command)]
+        said = subprocess.run(arguments, capture_output=True, text=True, check=True)
+        return {*said.stdout.splitlines()[-1].split()}
+
+    data, run = write_samples(tmp_path / "a.npz"), tmp_path / "run"
+    given = "--data", data, "--outputs=solution", "--model=gno", "--epochs=1", "--ema=0.9"
+    modules = imported("train", "points", *given, "--out", run, *TRAIN)
+    assert "torch" in modules and "torch._dynamo" not in modules
+    assert "torch" not in imported("report", run)
 
 
 def test_an_ensemble_gives_a_spread(tmp_path: Path) -> None:

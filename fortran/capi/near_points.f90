@@ -6,7 +6,7 @@ module gnograd_capi_near_points
     & c_null_ptr, c_f_pointer, c_associated
   use gnograd_core_arithmetic, only: check_arithmetic
   use gnograd_core_cell_images, only: candidates_type, count_images, list_images
-  use gnograd_core_error, only: error_type, fail, text, check_allocation, code_value
+  use gnograd_core_error, only: error_type, fail, text, check_allocation, code_index, code_value
   use gnograd_core_near_points, only: find_near, search_type, neighbors_type
   use gnograd_entries_arrays, only: require, view, view_if_given
   use gnograd_entries_status, only: status_of
@@ -158,18 +158,28 @@ contains
     end if
   end subroutine check_items
 
-  !> What is behind a handle; disassociated, with an error, if that is null.
-  subroutine found_of(handle, where, found, error)
+  !> The pairs of a search behind a handle; disassociated, with an error, if there are none.
+  subroutine pairs_of(handle, number, where, pairs, error)
     type(c_ptr), intent(in) :: handle
+    !> Number of the search, from 0 on
+    integer(c_int64_t), intent(in) :: number
     !> Function without gnograd_
     character(len=*), intent(in) :: where
-    type(found_type), pointer, intent(out) :: found
+    type(neighbors_type), pointer, intent(out) :: pairs
     type(error_type), allocatable, intent(out) :: error
+    type(found_type), pointer :: found
 
-    nullify (found)
+    nullify (pairs)
     call require(c_associated(handle), where, "found", error)
-    if (.not. allocated(error)) call c_f_pointer(handle, found)
-  end subroutine found_of
+    if (allocated(error)) return
+    call c_f_pointer(handle, found)
+    if (number < 0 .or. number >= size(found%searches)) then
+      call fail(error, code_index, where//": number is "//text(number)//", needs 0 to "// &
+        & text(size(found%searches, kind=c_int64_t) - 1))
+    else
+      pairs => found%searches(number + 1)
+    end if
+  end subroutine pairs_of
 
   !> Number of pairs; see gnograd.h.
   function gnograd_neighbors_n_edges(handle, number) result(n) &
@@ -177,12 +187,12 @@ contains
     type(c_ptr), value :: handle
     integer(c_int64_t), value :: number
     integer(c_int64_t) :: n
-    type(found_type), pointer :: found
+    type(neighbors_type), pointer :: pairs
     type(error_type), allocatable :: error
 
     n = 0
-    call found_of(handle, "neighbors_n_edges", found, error)
-    if (status_of(error) == 0) n = size(found%searches(number + 1)%indices, kind=c_int64_t)
+    call pairs_of(handle, number, "neighbors_n_edges", pairs, error)
+    if (status_of(error) == 0) n = size(pairs%indices, kind=c_int64_t)
   end function gnograd_neighbors_n_edges
 
   !> Copy the pairs; see gnograd.h.
@@ -190,21 +200,19 @@ contains
       & bind(c, name="gnograd_neighbors_copy")
     type(c_ptr), value :: handle, offsets, indices
     integer(c_int64_t), value :: number
-    type(found_type), pointer :: found
+    type(neighbors_type), pointer :: pairs
     integer(c_int64_t), pointer, contiguous :: to_offsets(:)
     integer(c_int32_t), pointer, contiguous :: to_indices(:)
     type(error_type), allocatable :: error
     character(len=*), parameter :: where = "neighbors_copy"
 
-    call found_of(handle, where, found, error)
+    call pairs_of(handle, number, where, pairs, error)
     if (status_of(error) /= 0) return
-    associate (pairs => found%searches(number + 1))
-      call view(offsets, size(pairs%offsets, kind=c_int64_t), to_offsets, where, "offsets", error)
-      call view(indices, size(pairs%indices, kind=c_int64_t), to_indices, where, "indices", error)
-      if (status_of(error) /= 0) return
-      to_offsets(:) = pairs%offsets
-      to_indices(:) = pairs%indices
-    end associate
+    call view(offsets, size(pairs%offsets, kind=c_int64_t), to_offsets, where, "offsets", error)
+    call view(indices, size(pairs%indices, kind=c_int64_t), to_indices, where, "indices", error)
+    if (status_of(error) /= 0) return
+    to_offsets(:) = pairs%offsets
+    to_indices(:) = pairs%indices
   end subroutine gnograd_neighbors_copy
 
   !> Free what was found; a null handle is ignored.

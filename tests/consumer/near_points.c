@@ -64,6 +64,20 @@ static int finds(function *find, const struct search *s, int64_t number, int64_t
            indices[n_edges - 1] == last;
 }
 
+static int refuses_number(int64_t number) {
+    const struct search s = good();
+    int64_t offsets[N_DST + 1] = {7};
+    int32_t indices[N_DST * N_SRC];
+    char message[200] = "";
+    gnograd_neighbors *found = 0;
+    if (within(&s, &found) != GNOGRAD_OK) return 0;
+    gnograd_neighbors_copy(found, number, offsets, indices);
+    const int64_t n = gnograd_neighbors_n_edges(found, number);
+    gnograd_last_error(sizeof message, message);
+    gnograd_neighbors_free(found);
+    return n == 0 && offsets[0] == 7 && strstr(message, "needs 0 to 1");
+}
+
 int main(void) {
     struct search s = good();
     int well = finds(within, &s, 0, 1, 2, 1) & finds(within, &s, 1, 2, 4, 1) &
@@ -71,6 +85,7 @@ int main(void) {
     s.max_neighbors = 1;
     well &= finds(within, &s, 1, 1, 2, 1);
     gnograd_neighbors_free(0);
+    well &= refuses_number(-1) & refuses_number(2);
 
     s = good(), s.n_axes = 0;
     well &= refused_by_both(&s, "d is 0, needs 1 or more");
