@@ -1041,6 +1041,8 @@ def test_optimizers_take_parameters_only():
         ad.Adam([x * 2])
     with pytest.raises(ValueError, match="not a parameter"):
         ad.SGD([tape.constant([1.0])], lr=0.1)
+    with pytest.raises(ValueError, match="on different tapes"):
+        ad.Adam([x, ad.Tape().parameter([1.0])])
     with pytest.raises(ValueError, match="at least one"):
         ad.Adam([])
 
