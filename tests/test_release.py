@@ -158,7 +158,7 @@ def make(*arguments: str) -> list[str]:
     """Commands that make would run."""
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
-    command = ["make", "-n", *arguments]
+    command = ["make", "-n", "--no-print-directory", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
 
 
