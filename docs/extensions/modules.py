@@ -118,9 +118,12 @@ def documentation(package: str, name: str) -> str:
     value = getattr(sys.modules[package], name)
     if inspect.isclass(value) or callable(value):
         return inspect.getdoc(value) or ""
-    inside = [m for m in list(sys.modules) if m == package or m.startswith(f"{package}.")]
-    for module in inside:
-        body = ast.parse(inspect.getsource(sys.modules[module])).body
+    modules = [m for path, m in list(sys.modules.items()) if path.partition(".")[0] == "gnograd"]
+    modules.sort(key=lambda m: not f"{m.__name__}.".startswith(f"{package}."))
+    for module in modules:
+        if getattr(module, name, None) is not value:
+            continue
+        body = ast.parse(inspect.getsource(module)).body
         for statement, behind in itertools.pairwise(body):
             targets = getattr(statement, "targets", [getattr(statement, "target", None)])
             if any(isinstance(t, ast.Name) and t.id == name for t in targets):

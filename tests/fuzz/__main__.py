@@ -77,7 +77,7 @@ def trial_of(table, name, seed, **more):
     return trial
 
 
-def work(names, seeds, log, until):
+def work(names, seeds, log, seconds):
     """Trials in this process; what is found goes to stdout, line by line."""
     import faulthandler
     import warnings
@@ -92,6 +92,7 @@ def work(names, seeds, log, until):
     chosen = names or list(table)
     maps = Path("/proc/self/maps").read_text()
     print(json.dumps({"library": re.search(r"\S+/libgnograd\S*", maps)[0]}), flush=True)
+    until = time.time() + seconds
     for seed in seeds:
         if time.time() > until:
             break
@@ -108,7 +109,8 @@ class Workers:
         self.arguments = arguments
         self.counts, self.findings, self.lock = {}, [], threading.Lock()
         self.library = "no library"
-        self.until = time.time() + arguments.seconds
+        # counted from the first process that has imported all it needs
+        self.until = None
 
     def run(self):
         n = self.arguments.processes
@@ -121,12 +123,12 @@ class Workers:
     def _one(self, k, n):
         """One worker after another, as long as they end before their time."""
         next_seed = self.arguments.seed + k
-        while time.time() < self.until:
+        while (seconds := self._left()) > 0:
             with tempfile.TemporaryFile() as log, tempfile.TemporaryFile() as errors:
                 process = subprocess.Popen(
                     [
                         sys.executable, str(HERE), "--worker", f"{next_seed}:{n}:{log.fileno()}",
-                        "--seconds", str(self.until - time.time()),
+                        "--seconds", str(seconds),
                         "--only", *self.arguments.only,
                     ],
                     stdout=subprocess.PIPE, stderr=errors, text=True, pass_fds=[log.fileno()],
@@ -142,6 +144,8 @@ class Workers:
                     told = json.loads(line)
                     if "library" in told:
                         self.library = told["library"]
+                        with self.lock:
+                            self.until = self.until or time.time() + seconds
                         continue
                     seed, name, counts, found = told
                     next_seed = seed + n
@@ -154,7 +158,13 @@ class Workers:
                     return
                 what = "hangs" if watch.fired else f"ends with status {process.returncode}"
                 self._ended(log, errors, what, next_seed)
+                if self.until is None:
+                    return
                 next_seed += n
+
+    def _left(self):
+        """Seconds that are left."""
+        return self.arguments.seconds if self.until is None else self.until - time.time()
 
     def _ended(self, log, errors, what, seed):
         """Record a finding: a process that hung or ended, its last call, and lines of stderr."""
@@ -239,7 +249,7 @@ def main():
     if arguments.worker:
         first, step, log = map(int, arguments.worker.split(":"))
         seeds = range(first, sys.maxsize, step)
-        work(arguments.only, seeds, log, time.time() + arguments.seconds)
+        work(arguments.only, seeds, log, arguments.seconds)
         return
     if arguments.repeat:
         name, _, seed = arguments.repeat.partition(":")

@@ -5,10 +5,10 @@ Importing this package imports torch. `PointModel` has one of the networks in `M
 normalisation of inputs and outputs; `gnograd train points` trains it, `gnograd.load` reads it.
 """
 
-from gnograd.data.description import Description, description_of
+from gnograd.data.description import NAMES, Description, description_of
 from gnograd.models.bsa import PointBSA
 from gnograd.models.cloud import Cloud
-from gnograd.models.factory import MODELS, NAMES, SIZES, options_of
+from gnograd.models.factory import MODELS, SIZES, options_of
 from gnograd.models.files import load, save
 from gnograd.models.gino import PointGINO
 from gnograd.models.gno import PointGNO

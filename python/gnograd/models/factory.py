@@ -20,7 +20,7 @@ from gnograd.models.mgn import PointMeshGraphNet
 from gnograd.models.network import Network
 from gnograd.models.transolver import PointTransolver
 
-__all__ = ["MODELS", "NAMES", "SIZES", "options_of"]
+__all__ = ["MODELS", "SIZES", "options_of"]
 
 MODELS: dict[str, type[Network]] = {
     "gno": PointGNO,
