@@ -27,9 +27,8 @@ from gnograd.cli import config
 from gnograd.cli.app import app
 from gnograd.cli.checkpoint import CHECKPOINT, CheckpointError, State
 from gnograd.cli.config import Schedule
-from gnograd.cli.log import HISTORY, Epoch, Log
+from gnograd.cli.log import HISTORY, RESULTS, Epoch, Log
 from gnograd.cli.point_problem import norms, relative_errors
-from gnograd.cli.points import RESULTS
 from gnograd.cli.training import learning_rate, progress
 from gnograd.data import Roles, contents, read
 from memory import needs_linux, temporary_bytes
@@ -993,7 +992,7 @@ def test_what_is_stopped_is_continued_only_where_it_can_be(tmp_path: Path, monke
 
 
 def test_names_are_those_of_the_help() -> None:
-    assert config.MODELS == models.NAMES and config.SIZES == models.SIZES
+    assert tuple(models.MODELS) == models.NAMES and config.SIZES == models.SIZES
 
 
 def test_lines_of_a_log_have_columns() -> None:

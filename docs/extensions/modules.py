@@ -118,6 +118,7 @@ def documentation(package: str, name: str) -> str:
     value = getattr(sys.modules[package], name)
     if inspect.isclass(value) or callable(value):
         return inspect.getdoc(value) or ""
+    # those of the package come first
     modules = [m for path, m in list(sys.modules.items()) if path.partition(".")[0] == "gnograd"]
     modules.sort(key=lambda m: not f"{m.__name__}.".startswith(f"{package}."))
     for module in modules:

@@ -15,10 +15,10 @@ from typing import Any
 import typer
 
 from gnograd.cli.options import from_file, one_of, option, plain
+from gnograd.data.description import NAMES
 from gnograd.data.grid import AXES, GRIDS, POINT
 from gnograd.data.roles import Roles
 
-MODELS = ("gno", "gino", "magno", "mgn", "bsa", "transolver")
 SIZES = ("small", "medium", "large")
 LOGS = ("csv", "tensorboard")
 PROBLEMS = (
@@ -257,7 +257,7 @@ class DataConfig:
 class Preparation:
     """Settings that data are prepared by."""
 
-    model: str = option("gino", "Kind of network.", **one_of(*MODELS))
+    model: str = option("gino", "Kind of network.", **one_of(*NAMES))
     radius: float | None = option(
         None,
         "Distance up to which points are neighbours.",

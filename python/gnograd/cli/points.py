@@ -40,7 +40,7 @@ from gnograd.data import PointData, Roles, Sample, read
 from gnograd.data.statistics import statistics
 from gnograd.models import PointModel, save
 
-__all__ = ["EXAMPLES", "RESULTS", "Sets", "train"]
+__all__ = ["Sets", "train"]
 
 
 RATES, RATE = {"gno": 0.16, "gino": 0.16}, 0.1

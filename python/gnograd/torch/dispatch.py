@@ -45,7 +45,7 @@ def without_gradients(operator: Any, known: Callable[..., list[Tensor] | None]) 
             if results is not None:
                 return results
         nonlocal in_full
-        if in_full is None:  # dozens of these take longer than the rest of the import
+        if in_full is None:  # not at import, which dozens of these would slow down
             in_full = rule(operator._opoverload, operator)
         return in_full(keys, *args, **named)
 
