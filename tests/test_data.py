@@ -369,7 +369,7 @@ def test_times_of_xdmf_and_of_a_folder(tmp_path: Path, monkeypatch: pytest.Monke
         for t, u in enumerate(states):
             writer.write_data(t, point_data={"u": u})
     (tmp_path / "run").mkdir()
-    for t, u in zip((2, 9, 10), states, strict=True):  # by number, not by letters
+    for t, u in zip((8, 9, 10), states, strict=True):  # by number, not by letters
         meshio.write(tmp_path / f"run/u_{t}.vtu", meshio.Mesh(points, cells, point_data={"u": u}))
     roles = Roles(states=("u",), inputs=())
     for path in ("run.xdmf", "run"):
@@ -785,7 +785,7 @@ def test_tables(tmp_path: Path) -> None:
     for text, told in (
         ("1,2\n3,4\n", "needs the names of the columns"), ("x,y\n1,2,3\n", "2 names for 3"),
         ("x;y\n1,5;2\n", "decimal commas"), ("x,y\n1,\n", "could not convert"), ("", "no rows"),
-        ("x,x\n1,2\n", "a name of its own"),
+        ("x,x\n1,2\n", "several columns called 'x'"),
     ):  # fmt: skip
         (tmp_path / "d.csv").write_text(text)
         assert told in refusal(tmp_path / "d.csv")
@@ -1168,20 +1168,20 @@ def test_times_of_arrays(tmp_path: Path) -> None:
         read(tmp_path / "d.npz", Roles(states=("u",)))
 
 
-@pytest.mark.parametrize("shape", [(9,), (1, 9), (9, 1), (3, 9)])
+@pytest.mark.parametrize("shape", [(9,), (1, 9), (9, 1), (4, 9)])
 def test_coordinates_may_be_arrays_of_their_own(tmp_path: Path, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     x, y, z = rng.random((3, *shape))
-    given = {"x": x, "y": y, "z": z, "u": rng.random((3, 9)), "v": rng.random((3, 9))}
+    given = {"x": x, "y": y, "z": z, "u": rng.random((4, 9)), "v": rng.random((4, 9))}
     to_matlab_5(tmp_path / "a.mat", given)
     kept = read(tmp_path / "a.mat", Roles("x,y,z", outputs=("v",)))
     assert kept.layout.dimension == 3 and kept.layout.inputs == (Field("u", 1),)
     for k in range(3):
-        expected = [c.reshape(-1, 9)[k if shape == (3, 9) else 0] for c in (x, y, z)]
+        expected = [c.reshape(-1, 9)[k if shape == (4, 9) else 0] for c in (x, y, z)]
         assert np.allclose(kept.samples[k].points.T, expected)
     flat = read(tmp_path / "a.mat", Roles("y , x", inputs=("u",), outputs=("v",)))
     assert flat.layout.dimension == 2
-    if shape != (3, 9):
+    if shape != (4, 9):
         assert same(kept, read(tmp_path / "a.mat", Roles(outputs=("v",))))
         with pytest.raises(DataError, match=r"x, y, z are taken as coordinates.; say which are"):
             read(tmp_path / "a.mat")
@@ -2144,9 +2144,9 @@ def test_names_whose_numbers_are_whole_or_decimal_are_asked_about(tmp_path: Path
     write_at(tmp_path / "a", ["0.1", "0.15", "0.2"])
     with pytest.raises(DataError, match=r"u_0\.15\.vtu: .* it comes before u_0\.2\.vtu"):
         read(tmp_path / "a", Roles(states=("u",)))
-    write_at(tmp_path / "b", ["0.10", "0.15", "0.20", "1.05"])
+    write_at(tmp_path / "b", ["0.90", "0.95", "1.00", "1.05"])
     (sample,) = read(tmp_path / "b", Roles(states=("u",))).samples
-    assert np.allclose(sample.states[:, 0, 0], [0.1, 0.15, 0.2, 1.05])
+    assert np.allclose(sample.states[:, 0, 0], [0.9, 0.95, 1, 1.05])
 
 
 FORMATS_WITH_UNITS = ("nc", "h5", "zarr2", "zarr3", "mat")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gnograd as gg
-from gnograd.data.contents import Centers, Contents, DataError
+from gnograd.data.contents import ON_CELLS, Centers, Contents, DataError
 
 __all__ = ["across", "at_centers", "dimension_of", "edges_of", "part_of"]
 
@@ -148,7 +148,11 @@ def at_centers(contents: Contents) -> Contents:
         [starts[name] + np.arange(len(contents.cells[name])) for name in names]
     ).astype(np.int64)
     centers = np.concatenate([points[_corners(n, contents.cells[n])].mean(axis=1) for n in names])
-    unused = {name: why for name, why in contents.unused.items() if name not in contents.on_cells}
+    unused = {
+        name: why
+        for name, why in contents.unused.items()
+        if name.removesuffix(ON_CELLS) not in contents.on_cells
+    }
     arrays = {"points": centers}
     for name, array in contents.arrays.items():
         if name == "points":

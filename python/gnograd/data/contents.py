@@ -14,9 +14,21 @@ from numpy.typing import NDArray
 
 from gnograd.notation.text import printable
 
-__all__ = ["Centers", "Contents", "DataError", "numeric", "reason"]
+__all__ = [
+    "ON_CELLS",
+    "SECONDS",
+    "Centers",
+    "Contents",
+    "DataError",
+    "in_seconds",
+    "numeric",
+    "reason",
+]
 
 Array = NDArray[Any]
+
+ON_CELLS = " (on cells)"
+"""End of the name of a field on cells that is not used, if one on points has the name."""
 
 
 class DataError(ValueError):
@@ -85,6 +97,20 @@ def numeric(array: Any) -> str | None:
         "U": "it is text",
         "S": "it is text",
     }.get(kind, f"its type is {np.asarray(array).dtype}")
+
+
+SECONDS = "s since 1970-01-01"
+"""Unit of the numbers that stand for dates."""
+
+
+def in_seconds(array: Array) -> Array:
+    """Dates, and lengths of time, of NumPy as numbers of seconds; other arrays as they are."""
+    if array.dtype.kind == "M":
+        array = array - np.datetime64(0, "s")
+    if array.dtype.kind != "m" or np.datetime_data(array.dtype)[0] in ("Y", "M", "generic"):
+        return array
+    seconds: Array = array / np.timedelta64(1, "s")
+    return seconds
 
 
 def reason(error: BaseException) -> str:

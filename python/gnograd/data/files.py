@@ -65,6 +65,9 @@ SUFFIXES: dict[str, Callable[[Path], Contents]] = {
 }
 """Readers by the suffixes of files."""
 
+_GAP = 1.4
+"""Longest step of numbers in names, relative to the shortest, that rounding may explain."""
+
 
 def _by_vtk(path: Path, error: DataError) -> Contents:
     """Contents of a mesh that meshio has not read, by PyVista if it is installed."""
@@ -151,7 +154,7 @@ def expand(paths: Iterable[str | os.PathLike[str]]) -> list[list[Path]]:
         elif given.exists():
             found.append([given])
         else:
-            files = sorted(map(Path, glob.glob(str(given))), key=_place)
+            files = sorted(map(Path, glob.glob(str(given), recursive=True)), key=_place)
             if not files:
                 raise DataError(f"{given}: No such file or directory")
             found.append(files)
@@ -285,9 +288,14 @@ def together(loaded: Sequence[Contents]) -> list[Contents]:
         if each.path.suffix.lower() != ".npy":
             kept[each.path] = each
             continue
-        before = kept.get(each.path.parent)
-        arrays = dict(each.arrays) if before is None else {**before.arrays, **each.arrays}
-        kept[each.path.parent] = replace(each, path=each.path.parent, arrays=arrays)
+        before = kept.get(each.path.parent, Contents(each.path, each.kind, {}))
+        kept[each.path.parent] = replace(
+            each,
+            path=each.path.parent,
+            arrays={**before.arrays, **each.arrays},
+            unused={**before.unused, **each.unused},
+            units={**before.units, **each.units},
+        )
     return list(kept.values())
 
 
@@ -296,14 +304,29 @@ def _is_mesh(path: Path) -> bool:
 
 
 def _check_order(files: Sequence[Path]) -> None:
-    """Raise DataError if numbers in names, as decimal ones, have another order."""
-    numbers = [[float(n) for n in re.findall(r"[0-9]+(?:\.[0-9]+)?", f.stem)] for f in files]
+    """Raise DataError if numbers in names, as decimal ones, have another order, or are uneven."""
+    texts = [re.findall(r"[0-9]+(?:\.[0-9]+)?", f.stem) for f in files]
+    numbers = [[float(n) for n in text] for text in texts]
     for before, after, a, b in zip(files, files[1:], numbers, numbers[1:], strict=False):
         if a > b:
             raise DataError(
                 f"{after}: if the numbers in names are decimal, it comes before {before.name}, "
                 "else behind it; number the files, or list them with their times in a .pvd file"
             )
+    # the one number that differs among names is a time, or grows with it
+    columns = list(zip(*numbers, strict=True)) if len({*map(len, numbers)}) == 1 else []
+    differ = [k for k, column in enumerate(columns) if len(set(column)) > 1]
+    if len(differ) != 1:
+        return
+    digits = max(len(text[differ[0]].partition(".")[2]) for text in texts)
+    steps = np.diff(columns[differ[0]])
+    short, k = steps.min(), int(np.argmax(steps))
+    if short > 0 and (steps[k] > _GAP * short or steps[k] - short > 2.5 * 10.0**-digits):
+        raise DataError(
+            f"{files[k + 1]}: the numbers in the names of the times are uneven: a step is "
+            f"{steps[k]:.7g} from {files[k].name}, and {short:.7g} elsewhere; if no time is "
+            "missing, list the files with their times in a .pvd file"
+        )
 
 
 def _as_times(loaded: Sequence[Contents], states: Sequence[str]) -> Contents:
@@ -320,6 +343,10 @@ def _as_times(loaded: Sequence[Contents], states: Sequence[str]) -> Contents:
                 raise DataError(f"{each.path}: '{name}' has another shape than in {first.path}")
         if not np.array_equal(each.arrays[mesh.POINTS], first.arrays[mesh.POINTS]):
             raise DataError(f"{each.path}: has other points than {first.path}, needs the same")
+        if each.cells.keys() != first.cells.keys() or not all(
+            np.array_equal(each.cells[name], first.cells[name]) for name in first.cells
+        ):
+            raise DataError(f"{each.path}: has other cells than {first.path}, needs the same")
     arrays, unused = {mesh.POINTS: first.arrays[mesh.POINTS]}, dict(first.unused)
     for name in {name: None for each in loaded for name in each.arrays}:
         if name == mesh.POINTS:

@@ -264,7 +264,7 @@ class _Reading:
         else:
             self.axes[name] = ("points", "coordinates")
             if array.ndim == 2 and is_row(array.shape):
-                array = array[0]
+                array, self.axes[name] = array[0], ("coordinates", "points")
             parts = [array[:, None] if array.ndim == 1 else array]
         if not len(parts) or parts[0].ndim != 2 or not 1 <= parts[0].shape[1] <= 3:
             raise self._error(name, no_points(array))
@@ -542,8 +542,9 @@ class _Reading:
         if arrays[str(names.points)].ndim == 3 or OFFSETS in names.others:
             return
         rows = [name for name in some if arrays[name].shape[0] == self.n_samples]
-        if all(arrays[name].ndim == 2 for name in rows) and len(rows) < len(some):
-            n = self.n_samples
+        n = self.n_samples
+        may_be = len(rows) < len(some) or n == dimension
+        if may_be and all(arrays[name].ndim == 2 for name in rows):
             self._doubt(rows[0], f"{n} samples, or {n} components of a vector?")
 
     def _array(self, name: str) -> Array:

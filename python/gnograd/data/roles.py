@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -235,9 +236,11 @@ def arranged(contents: Contents, roles: Roles) -> Contents:
     names = [roles.points, roles.output_points, roles.time]
     for several in (roles.inputs, roles.outputs, roles.parameters, roles.states):
         names += several or ()
+    joined: dict[str, list[tuple[str, ...]]] = {}
     for name in names:
         if name is not None and "*" in name and name not in contents.arrays:
-            contents = _with_samples(contents, name)
+            contents, joined[name] = _with_samples(contents, name)
+    _check_same_samples(contents, joined)
     if roles.on_grid:
         return contents
     for given in (roles.points, roles.output_points):
@@ -248,10 +251,27 @@ def arranged(contents: Contents, roles: Roles) -> Contents:
     return contents
 
 
-def _with_samples(contents: Contents, pattern: str) -> Contents:
-    """Join all arrays whose names match a pattern."""
-    fits = re.compile(".*".join(map(re.escape, pattern.split("*"))))
-    found = sorted(filter(fits.fullmatch, contents.arrays), key=by_number)
+def _check_same_samples(
+    contents: Contents, joined: Mapping[str, Sequence[tuple[str, ...]]]
+) -> None:
+    """Raise DataError if a sample of one pattern is not there in another one."""
+    for (one, some), (other, others) in combinations(joined.items(), 2):
+        if one.count("*") != other.count("*") or some == others:
+            continue
+        pattern, lacks = (other, one) if set(others) - set(some) else (one, other)
+        (odd, *_) = sorted(set(some) ^ set(others))
+        there = pattern.replace("*", "{}").format(*odd)
+        raise DataError(
+            f"{contents.path}: array '{there}' has none beside it that fits '{lacks}', which is "
+            "needed for each sample"
+        )
+
+
+def _with_samples(contents: Contents, pattern: str) -> tuple[Contents, list[tuple[str, ...]]]:
+    """Join all arrays whose names match a pattern, and tell what stands for its ``*``."""
+    fits = re.compile("(.*)".join(map(re.escape, pattern.split("*"))))
+    parts_of = {name: m.groups() for name in contents.arrays if (m := fits.fullmatch(name))}
+    found = sorted(parts_of, key=lambda name: by_number("/".join(parts_of[name])))
     if not found:
         raise DataError(f"{contents.path}: no array fits '{pattern}' ({_listed(contents)})")
     first = contents.arrays[found[0]]
@@ -276,7 +296,8 @@ def _with_samples(contents: Contents, pattern: str) -> Contents:
     else:
         stacked = np.stack(parts)
     units_of = {**contents.units, pattern: max(units)}
-    return replace(contents, arrays=rest | {pattern: stacked}, units=units_of)
+    made = replace(contents, arrays=rest | {pattern: stacked}, units=units_of)
+    return made, [parts_of[name] for name in found]
 
 
 def by_number(name: str) -> tuple[list[str | int], str]:
@@ -318,7 +339,8 @@ def _with_points(contents: Contents, names: tuple[str, ...], called: str | None 
     rest = {n: a for n, a in contents.arrays.items() if n not in names}
     points = np.stack(columns, axis=-1)
     called = called or ",".join(names)
-    units = {**contents.units, called: ", ".join(contents.units.get(n, "") for n in names)}
+    unit = ", ".join(contents.units.get(n, "") for n in names)
+    units = {**contents.units} | ({called: unit} if unit.strip(", ") else {})
     return replace(contents, arrays={called: points} | rest, units=units)
 
 
@@ -360,10 +382,26 @@ def _time(
         # others may be a temperature
         array = contents.arrays[name]
         n = None if points is None else n_points(contents.arrays[points])
-        like_times = array.squeeze().ndim == 1 and array.size != n
-        if like_times and array.size in contents.arrays[states[0]].shape:
+        if array.size != n and _may_be_times(contents, name, states):
             return name
-    return None
+    # a date in the unit says that these are times
+    dated = [
+        name
+        for name in contents.arrays
+        if states and " since " in contents.units.get(name, "") and name not in named
+        if _may_be_times(contents, name, states)
+    ]
+    if len(dated) > 1:
+        raise DataError(
+            f"{contents.path}: {either(dated)} may be the times of the states; say with --time"
+        )
+    return dated[0] if dated else None
+
+
+def _may_be_times(contents: Contents, name: str, states: Sequence[str]) -> bool:
+    """True for an array of numbers, as many as a state may have times."""
+    array = contents.arrays[name]
+    return array.squeeze().ndim == 1 and array.size in contents.arrays[states[0]].shape
 
 
 def n_points(array: Array) -> int:

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd.data.contents import Contents, DataError, numeric, reason
+from gnograd.data.contents import ON_CELLS, Contents, DataError, numeric, reason
 from gnograd.data.readers import appended, gmsh, vtk_lists
 from gnograd.data.readers import library as limits
 from gnograd.data.readers.hdf5 import refused
@@ -135,6 +135,7 @@ def contents_of(path: Path, kind: str, mesh: Mesh) -> Contents:
     if points.ndim != 2 or not points.size:
         raise DataError("it has no points")
     arrays, unused = {POINTS: _in_fewest_dimensions(points)}, dict(mesh.unused)
+    axis = int(mesh.times is not None)
     for name, field in mesh.fields.items():
         if name == POINTS:
             unused[f"{name} (a field)"] = "its name is that of the mesh's points"
@@ -147,7 +148,7 @@ def contents_of(path: Path, kind: str, mesh: Mesh) -> Contents:
         elif why := numeric(field):
             unused[name] = why
         else:
-            arrays[name] = np.asarray(field)
+            arrays[name] = _in_columns(np.asarray(field), axis)
     if mesh.times is not None:
         arrays["time"] = mesh.times
     cells, order = _by_type(mesh.cells)
@@ -155,7 +156,6 @@ def contents_of(path: Path, kind: str, mesh: Mesh) -> Contents:
         if members.size and not (members.min() >= 0 and members.max() < len(points)):
             raise DataError(f"cells of type '{name}' have points that are not there")
     on_cells: dict[str, Array] = {}
-    axis = int(mesh.times is not None)
     for name, parts in mesh.on_cells.items():
         every = [np.asarray(part) for part in parts]
         if name.startswith(vtk_lists.NUMBERS):
@@ -166,11 +166,16 @@ def contents_of(path: Path, kind: str, mesh: Mesh) -> Contents:
         field = np.concatenate(every, axis=axis)
         if field.shape[axis] != len(order):
             raise DataError(f"'{name}' is not on all cells")
-        on_cells[name] = field.take(order, axis)
+        on_cells[name] = _in_columns(field.take(order, axis), axis)
         where = "it is on cells; --cells takes these for points"
-        unused[f"{name} (on cells)" if name in arrays else name] = where
+        unused[f"{name}{ON_CELLS}" if name in arrays else name] = where
     flat = points.shape[1] - arrays[POINTS].shape[1]
     return Contents(path, kind, arrays, unused, cells, on_cells, axis == 1, flat=flat)
+
+
+def _in_columns(field: Array, axis: int) -> Array:
+    """Field with the components of its tensors, if it has any, along one axis behind points."""
+    return field.reshape(*field.shape[: axis + 1], -1) if field.ndim > axis + 2 else field
 
 
 def _in_fewest_dimensions(points: Array) -> Array:
@@ -319,7 +324,7 @@ def _series(meshio: Any, path: Path) -> Mesh | None:
     """Fields at several times, or None if the file has a single mesh."""
     try:
         with _folder_of(path), meshio.xdmf.TimeSeriesReader(path) as reader:
-            if reader.num_steps < 2:
+            if not reader.num_steps:
                 return None
             points, cells = reader.read_points_cells()
             blocks = [(block.type, block.data) for block in cells]
@@ -353,8 +358,8 @@ def _check_same_mesh(reader: Any, grid: Any, time: float) -> None:
 
 def _with_fields(mesh: Mesh, other: Mesh) -> Mesh:
     """Mesh with the fields of another collection of a file, which has the same times."""
-    assert mesh.times is not None and other.times is not None
-    if not np.array_equal(mesh.times, other.times):
+    one, two = (np.zeros(0) if each.times is None else each.times for each in (mesh, other))
+    if not np.array_equal(one, two):
         raise DataError("its collections have different times; write each as a file")
     if twice := {*mesh.fields, *mesh.on_cells} & {*other.fields, *other.on_cells}:
         raise DataError(f"'{min(twice)}' is in several collections; write each as a file")

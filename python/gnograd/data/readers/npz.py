@@ -5,14 +5,14 @@ import math
 import os
 import stat
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gnograd.data.contents import Contents, DataError, numeric
+from gnograd.data.contents import SECONDS, Contents, DataError, in_seconds, numeric
 from gnograd.data.readers.library import CLAIM, EXPANSION, Budget
 from gnograd.data.stored import LARGE, mapped, temporary
 
@@ -45,11 +45,17 @@ def contents(path: Path) -> Contents:
     ------
     NpzError
     """
-    arrays = read(path)
+    found = read(path)
+    return _numbers(path, "NumPy .npz", found)
+
+
+def _numbers(path: Path, kind: str, found: Mapping[str, Array]) -> Contents:
+    """Contents with the arrays that are numbers, or dates."""
+    arrays = {name: in_seconds(array) for name, array in found.items()}
     unused = {name: why for name, array in arrays.items() if (why := numeric(array))}
-    return Contents(
-        path, "NumPy .npz", {n: a for n, a in arrays.items() if n not in unused}, unused
-    )
+    units = {name: SECONDS for name, array in found.items() if array.dtype.kind == "M"}
+    arrays = {name: array for name, array in arrays.items() if name not in unused}
+    return Contents(path, kind, arrays, unused, units=units)
 
 
 def one_array(path: Path) -> Contents:
@@ -68,9 +74,7 @@ def one_array(path: Path) -> Contents:
         raise NpzError(f"{path}: cannot be read ({error})") from error
     except Exception as error:
         raise NpzError(f"{path}: cannot be read ({_reason(error)})") from error
-    why = numeric(array)
-    arrays, unused = ({}, {path.stem: why}) if why else ({path.stem: array}, {})
-    return Contents(path, "NumPy .npy", arrays, unused)
+    return _numbers(path, "NumPy .npy", {path.stem: array})
 
 
 def read(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Columns of a table in text form, with their names in the first line."""
 
+import csv
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +14,17 @@ from gnograd.data.contents import Contents, DataError, reason
 
 LIBRARIES = ()
 
+_ODD = re.compile(r"[-+]?[\d.,\s]*([dDeE][-+]?\d+)?")
+"""Gaps, and numbers in forms that are refused: with commas, or an exponent of Fortran."""
+
 
 def contents(path: Path) -> Contents:
     """Columns by name; those that ParaView calls ``U:0``, ``U:1``, .. are one array ``U``.
 
-    The first line has the names, separated as the numbers are: by commas, semicolons, tabs or
-    blanks. It may begin with ``#`` or ``%``. Without a line of names the columns have none, which
-    is an error.
+    The first line that is no comment has the names, separated as the numbers are: by commas,
+    semicolons, tabs or blanks. If that line has numbers, the last comment, after ``#`` or ``%``,
+    has the names. Without names the columns have none, which is an error. Columns of text, by the
+    first row, and those without a name are left out.
 
     Raises
     ------
@@ -30,32 +37,54 @@ def contents(path: Path) -> Contents:
         while comments < len(lines) and lines[comments].lstrip()[0] in "#%":
             comments += 1
         header = max(comments - 1, 0)  # the last comment has the names
-        names, separator = _names(lines[header]) if lines else ([], None)
-        rows = lines[header + 1 :]
+        after = re.split(r"[,;\s]+", lines[comments]) if 0 < comments < len(lines) else ["0"]
+        header = header if any(map(_is_number, after)) else comments
+        line = lines[header].lstrip().lstrip("#%").strip(" ") if lines else ""
+        separator = next((s for s in (",", ";", "\t") if s in line), None)
+        names, rows = _cells(line, separator), lines[header + 1 :]
         if not rows:
             raise DataError("it has no rows of numbers")
+        if all(map(_is_number, names)):
+            raise DataError("its first line has numbers, needs the names of the columns")
         if separator == ";" and any("," in line for line in rows[:10]):
             raise DataError("it has decimal commas; write them as points")
-        table = np.loadtxt(rows, delimiter=separator, ndmin=2, comments=None)
-        if table.shape[1] != len(names):
-            raise DataError(f"it has {len(names)} names for {table.shape[1]} columns")
+        first = _cells(rows[0], separator)
+        if len(names) != len(first) and separator is None:
+            names = re.split(r"\s\s+", line)  # names with blanks in them
+        if len(names) != len(first):
+            raise DataError(f"it has {len(names)} names for {len(first)} columns")
+        unused = {}
+        for k, (name, cell) in enumerate(zip(names, first, strict=True)):
+            if not name:
+                names[k] = f"column {k + 1}"
+                unused[names[k]] = "it has no name"
+            elif not _is_number(cell) and not _ODD.fullmatch(cell):
+                unused[name] = f"it is no number in the first row ('{cell}')"
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DataError(f"it has several columns called '{twice}', needs a name for each")
+        left_out: dict[int | str, Callable[[str], float]] = {
+            k: lambda _: 0.0 for k, name in enumerate(names) if name in unused
+        }
+        table = np.loadtxt(
+            rows, delimiter=separator, ndmin=2, comments=None, quotechar='"', converters=left_out
+        )
     except DataError as error:
         raise DataError(f"{path}: cannot be read as a table ({error})") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read as a table ({reason(error)})") from error
-    return Contents(path, "a table", _joined(dict(zip(names, table.T, strict=True))))
+    columns = dict(zip(names, table.T, strict=True))
+    return Contents(
+        path, "a table", _joined({n: c for n, c in columns.items() if n not in unused}), unused
+    )
 
 
-def _names(line: str) -> tuple[list[str], str | None]:
-    """Names of columns, and what separates them."""
-    line = line.lstrip().lstrip("#%").strip()
-    separator = next((s for s in (",", ";", "\t") if s in line), None)
-    names = [name.strip().strip('"').strip() for name in line.split(separator)]
-    if all(_is_number(name) for name in names):
-        raise DataError("its first line has numbers, needs the names of the columns")
-    if "" in names or len(set(names)) < len(names):
-        raise DataError("its first line needs a name of its own for each column")
-    return names, separator
+def _cells(line: str, separator: str | None) -> list[str]:
+    """Cells of a line, without the quotes around them."""
+    if separator is None:
+        return [cell.strip('"') for cell in re.findall(r'"[^"]*"|\S+', line)]
+    (cells,) = csv.reader([line], delimiter=separator, skipinitialspace=True)
+    return [cell.strip() for cell in cells]
 
 
 def _is_number(text: str) -> bool:

@@ -158,7 +158,8 @@ def _case(pyvista: Any, path: Path) -> Mesh:
                 meshes.append(mesh)
     if not meshes:
         raise DataError("the case has no fields")
-    return meshes[0] if len(meshes) == 1 else vtk_lists.in_time(times, meshes, Mesh)
+    made: Mesh = vtk_lists.in_time(times, meshes, Mesh)
+    return made
 
 
 def _check_case(folder: Path) -> None:

@@ -73,7 +73,7 @@ def read(path: Path, read_one: Callable[[Path], Any]) -> Any:
     if len(set(times)) < len(times):
         raise DataError("it lists several files at one time; give each as a file")
     meshes = [one(file) for _, file in listed]
-    return meshes[0] if len(meshes) == 1 else in_time(times, meshes, type(meshes[0]))
+    return in_time(times, meshes, type(meshes[0]))
 
 
 def check(path: Path) -> None:
@@ -83,7 +83,7 @@ def check(path: Path) -> None:
 
 
 def in_time(times: Sequence[float], meshes: Sequence[Any], kind: type[Any]) -> Any:
-    """Mesh with fields at several times.
+    """Mesh with fields at several times; of one time, the mesh as it is.
 
     Raises
     ------
@@ -91,6 +91,8 @@ def in_time(times: Sequence[float], meshes: Sequence[Any], kind: type[Any]) -> A
         The meshes differ.
     """
     first = meshes[0]
+    if len(meshes) == 1:
+        return first
     for time, mesh in zip(times, meshes, strict=True):
         same = np.array_equal(mesh.points, first.points) and len(mesh.cells) == len(first.cells)
         if not same or any(
@@ -216,6 +218,8 @@ def _listed(path: Path) -> Iterator[tuple[float, Path]]:
     root = ElementTree.parse(path).getroot()
     tag, attribute = LISTS[path.suffix.lower()]
     for k, item in enumerate(root.iter(tag)):
+        if item.get(attribute) is None and tag == "DataSet" and path.suffix.lower() == ".vtm":
+            continue  # a block without a mesh
         name = item.get(attribute, "")
         file = folder / name
         inside = file.resolve().is_relative_to(folder)

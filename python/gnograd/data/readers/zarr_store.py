@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnograd.data.contents import Contents, DataError, numeric, reason
+from gnograd.data.contents import SECONDS, Contents, DataError, in_seconds, numeric, reason
 from gnograd.data.readers import library as memory
 from gnograd.data.readers.library import CLAIM, Budget, library, size_of
 from gnograd.data.readers.packing import Packing
@@ -56,7 +56,7 @@ def contents(path: Path) -> Contents:
                 continue
             array = zarr.open_array(store=str(folder), mode="r")
             about = _attributes(folder, array)
-            packing, why = None, numeric(np.empty(0, array.dtype))
+            packing, why = None, numeric(in_seconds(np.empty(0, array.dtype)))
             try:
                 packing = Packing.of(about, array.dtype)
             except DataError as error:
@@ -66,7 +66,7 @@ def contents(path: Path) -> Contents:
             else:
                 arrays[name] = _read(array, packing)
                 notes[name] = packing.note if packing else ""
-                units[name] = unit_of(about)
+                units[name] = SECONDS if array.dtype.kind == "M" else unit_of(about)
                 dimensions[name] = _dimensions(folder, about)
     except DataError as error:
         raise DataError(f"{path}: cannot be read as zarr ({error})") from error
@@ -84,11 +84,12 @@ def _dimensions(folder: Path, about: dict[str, Any]) -> tuple[str, ...]:
 
 def _read(array: Any, packing: Packing | None) -> NDArray[Any]:
     if array.nbytes < LARGE or not array.shape:
-        found = np.asarray(array[...])
+        found = in_seconds(np.asarray(array[...]))
         return found if packing is None else packing.unpacked(found)
     where = slabs(array.shape, array.dtype.itemsize, array.chunks)
-    parts = (np.asarray(array[part]) for part in where)
-    return memory.unpacked(array.shape, array.dtype, parts, packing)
+    parts = (in_seconds(np.asarray(array[part])) for part in where)
+    kind = in_seconds(np.empty(0, array.dtype)).dtype
+    return memory.unpacked(array.shape, kind, parts, packing)
 
 
 def _attributes(folder: Path, array: Any) -> dict[str, Any]:

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: MIT
+"""Files of other programs whose meaning is certain, or is asked for."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gnograd.data import DataError, Roles, read
+from gnograd.data.files import contents
+
+X = np.random.default_rng(0).random((12, 2))
+
+
+@pytest.mark.parametrize("suffix", ["h5", "npz"])
+def test_samples_of_patterns_belong_together(tmp_path: Path, suffix: str) -> None:
+    """A sample that lacks an array moves none of the others."""
+    rng = np.random.default_rng(1)
+    sample = {k: rng.random(12) for k in range(5)}
+    given = {"points": X}
+    given |= {f"{k}/a": a for k, a in sample.items() if k != 3}
+    given |= {f"{k}/u": 2 * a for k, a in sample.items() if k != 1}
+    path = tmp_path / f"a.{suffix}"
+    roles = Roles(inputs=("*/a",), outputs=("*/u",))
+
+    def write() -> None:
+        if suffix == "npz":
+            np.savez(path, **given)
+            return
+        with pytest.importorskip("h5py").File(path, "w") as file:
+            for name, array in given.items():
+                file[name] = array
+
+    write()
+    with pytest.raises(
+        DataError, match=r"array '[13]/[au]' has none beside it that fits '\*/[au]'"
+    ):
+        read(path, roles)
+    given |= {"3/a": sample[3], "1/u": 2 * sample[1], "10/a": sample[0], "10/u": 2 * sample[0]}
+    write()
+    data = read(path, roles)
+    assert len(data) == 6
+    assert all(np.array_equal(2 * s.inputs, s.outputs) for s in data.samples)
+
+
+def test_all_fields_with_components_first_are_asked_about(tmp_path: Path) -> None:
+    given = {"points": X, "a": np.ones((2, 12)), "u": np.ones((2, 12))}
+    np.savez(tmp_path / "a.npz", **given)
+    named = {"inputs": ("a",), "outputs": ("u",)}
+    with pytest.raises(DataError, match="2 samples, or 2 components of a vector"):
+        read(tmp_path / "a.npz", Roles(**named))
+    assert len(read(tmp_path / "a.npz", Roles(layout=("s", "p"), **named))) == 2
+    (sample,) = read(tmp_path / "a.npz", Roles(layout=("c", "p"), **named)).samples
+    assert sample.outputs.shape == (12, 2)
+
+
+def mesh(u: np.ndarray, cells: list[list[int]] | None = None) -> object:
+    """Three triangles on five points."""
+    meshio = pytest.importorskip("meshio")
+    points = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [2, 1, 0]])
+    cells = [[0, 1, 2], [1, 3, 2], [1, 4, 3]] if cells is None else cells
+    return meshio.Mesh(points, [("triangle", cells)], {"u": u})
+
+
+@pytest.mark.parametrize(
+    ("names", "odd"),
+    [
+        (["0", "1", "2", "4"], "u_4"),
+        (["0000", "0010", "0030", "0040"], "u_0030"),
+        (["0.1", "0.2", "0.4", "0.5"], "u_0.4"),
+        (["100", "200", "300", "405"], "u_405"),
+    ],
+)
+def test_a_missing_time_of_a_folder_is_told(tmp_path: Path, names: list[str], odd: str) -> None:
+    for name in names:
+        mesh(np.ones(5)).write(tmp_path / f"u_{name}.vtu")
+    with pytest.raises(DataError, match=rf"{odd}\.vtu: the numbers .* uneven: .*\.pvd"):
+        read(tmp_path, Roles(states=("u",)))
+    assert len(read(tmp_path, Roles(outputs=("u",), inputs=()))) == 4
+
+
+@pytest.mark.parametrize("names", [("33", "67", "100"), ("0.3", "0.7", "1.0"), ("1_9", "2_1")])
+def test_names_of_even_times_may_be_rounded(tmp_path: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        mesh(np.ones(5)).write(tmp_path / f"v2_{name}.vtu")
+    (sample,) = read(tmp_path, Roles(states=("u",))).samples
+    assert len(sample.states) == len(names)
+
+
+def test_meshes_of_a_trajectory_have_the_same_cells(tmp_path: Path) -> None:
+    mesh(np.ones(5)).write(tmp_path / "u_0.vtu")
+    mesh(np.ones(5), [[1, 3, 2], [0, 1, 2], [1, 4, 3]]).write(tmp_path / "u_1.vtu")
+    with pytest.raises(DataError, match=r"u_1\.vtu: has other cells than .*u_0\.vtu"):
+        read(tmp_path, Roles(states=("u",)))
+
+
+def test_xdmf_with_one_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As FEniCS writes a function that does not change in time."""
+    monkeypatch.chdir(tmp_path)  # meshio writes the numbers of an XDMF series there
+    meshio = pytest.importorskip("meshio")
+    pytest.importorskip("h5py")
+    given = mesh(np.arange(5.0))
+    with meshio.xdmf.TimeSeriesWriter("a.xdmf") as writer:
+        writer.write_points_cells(given.points, given.cells)
+        writer.write_data(0.0, point_data={"u": np.arange(5.0)})
+    (sample,) = read("a.xdmf", Roles(outputs=("u",), inputs=())).samples
+    assert np.array_equal(sample.outputs[:, 0], np.arange(5)) and sample.cells
+
+
+def test_tensors_of_a_mesh_are_channels(tmp_path: Path) -> None:
+    """As VTK's legacy files have them."""
+    stress = np.random.default_rng(0).random((5, 3, 3))
+    lines = ["# vtk DataFile Version 2.0", "stress", "ASCII", "DATASET UNSTRUCTURED_GRID"]
+    given = mesh(np.ones(5))
+    lines += ["POINTS 5 double", *(" ".join(map(str, x)) for x in given.points)]
+    lines += ["CELLS 3 12", *("3 " + " ".join(map(str, c)) for c in given.cells[0].data)]
+    lines += ["CELL_TYPES 3", "5", "5", "5", "POINT_DATA 5", "TENSORS stress double"]
+    lines += [" ".join(map(str, row)) for row in stress.reshape(-1, 3)]
+    (tmp_path / "a.vtk").write_text("\n".join([*lines, ""]))
+    (sample,) = read(tmp_path / "a.vtk", Roles(outputs=("stress",), inputs=())).samples
+    assert np.allclose(sample.outputs, stress.reshape(5, 9))
+
+
+def test_blocks_without_a_mesh_are_passed(tmp_path: Path) -> None:
+    pyvista = pytest.importorskip("pyvista")
+    pytest.importorskip("meshio")
+    block = pyvista.ImageData(dimensions=(3, 4, 1)).cast_to_unstructured_grid()
+    block["u"] = np.arange(12.0)
+    pyvista.MultiBlock({"fluid": block, "none": None}).save(tmp_path / "a.vtm")
+    (sample,) = read(tmp_path / "a.vtm", Roles(outputs=("u",), inputs=())).samples
+    assert sorted(sample.outputs[:, 0]) == list(range(12))
+
+
+def test_fields_on_cells_are_not_said_to_be_left_out(tmp_path: Path) -> None:
+    given = mesh(np.ones(5))
+    given.cell_data = {"u": [np.arange(3.0)]}
+    given.write(tmp_path / "a.vtu")
+    data = read(tmp_path / "a.vtu", Roles(outputs=("u",), inputs=(), cells=True))
+    assert not any("u" in name for name in data.left_out)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "npy", "zarr"])
+def test_dates_are_times(tmp_path: Path, suffix: str) -> None:
+    dates = np.datetime64("2020-01-31T00", "h") + np.array([0, 6, 12, 24])
+    arrays = {"points": X, "u": np.ones((4, 12)), "valid": dates}
+
+    def write() -> Path:
+        path = tmp_path if suffix == "npy" else tmp_path / f"a.{suffix}"
+        if suffix == "npz":
+            np.savez(path, **arrays)
+        for name, array in arrays.items():
+            if suffix == "npy":
+                np.save(path / f"{name}.npy", array)
+            elif suffix == "zarr":
+                zarr = pytest.importorskip("zarr", "3.1")
+                shutil.rmtree(path / name, ignore_errors=True)
+                zarr.save_array(str(path / name), array, zarr_format=2)
+        if suffix == "zarr":
+            (path / ".zgroup").write_text('{"zarr_format": 2}')
+        return path
+
+    with pytest.raises(DataError, match="'valid' is uneven"):
+        read(write(), Roles(states=("u",)))
+    arrays["valid"] = dates[0] + np.arange(4) * np.timedelta64(6, "h")
+    data = read(write(), Roles(states=("u",)))
+    assert data.layout.step == 6 * 3600 and data.layout.units["times"].startswith("s since")
+    arrays["start"] = arrays["valid"]
+    with pytest.raises(DataError, match="may be the times of the states; say with --time"):
+        read(write(), Roles(states=("u",)))
+    read(write(), Roles(states=("u",), time="valid"))
+
+
+def test_times_are_known_by_their_unit(tmp_path: Path) -> None:
+    """As in files of ERA5, whose times are called valid_time."""
+    netcdf = pytest.importorskip("netCDF4")
+    with netcdf.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("valid_time", 4)
+        file.createDimension("node", 12)
+        for name, axes, values in (
+            ("lon", ("node",), X[:, 0]), ("lat", ("node",), X[:, 1]),
+            ("t2m", ("valid_time", "node"), np.ones((4, 12))),
+            ("valid_time", ("valid_time",), [0, 6, 12, 24]),
+        ):  # fmt: skip
+            file.createVariable(name, "f8", axes)[:] = values
+        file["valid_time"].units = "hours since 1970-01-01"
+    with pytest.raises(DataError, match="'valid_time' is uneven"):
+        read(tmp_path / "a.nc", Roles("lon,lat", states=("t2m",)))
+
+
+TABLES = {
+    "an index without a name": (",x,y,a,u", "{k},{x},{y},1,2"),
+    "a comma at the end": ("x,y,a,u,", "{x},{y},1,2,"),
+    "text": ("x,y,name,a,u", "{x},{y},node {k},1,2"),
+    "commas in quotes": ('x,y,"name, of",a,u', '{x},{y},"node, {k}",1,2'),
+    "comments first": ("# of 2024\n# by me\nx,y,a,u", "{x},{y},1,2"),
+    "names with blanks": ("% Nodes:  12\n% x      y      a  u", "{x} {y}   1 2"),
+    "text between blanks": ('x y "a name" a u', '{x} {y} "node {k}" 1 2'),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_with_more_than_numbers(tmp_path: Path, name: str) -> None:
+    header, row = TABLES[name]
+    rows = [row.format(k=k, x=x, y=y) for k, (x, y) in enumerate(X.tolist())]
+    (tmp_path / "a.csv").write_text("\n".join([header, *rows, ""]))
+    data = read(tmp_path / "a.csv", Roles(outputs=("u",)))
+    (sample,) = data.samples
+    assert np.array_equal(sample.points, X) and [f.name for f in data.layout.inputs] == ["a"]
+    assert (sample.inputs == 1).all() and (sample.outputs == 2).all()
+    assert contents(tmp_path / "a.csv").units == {}
+
+
+@pytest.mark.parametrize("cell", ["", "1,5", '"1,234.5"', "0.5D+00"])
+@pytest.mark.parametrize("first", [True, False])
+def test_numbers_in_other_forms_are_not_taken_for_text(
+    tmp_path: Path, cell: str, first: bool
+) -> None:
+    rows = ["0,0,1,2", "0,1,1,2", "1,1,1,2"]
+    rows[0 if first else 2] = f"1,0,{cell},2"
+    (tmp_path / "a.csv").write_text("\n".join(["x,y,a,u", *rows]))
+    with pytest.raises(DataError, match="cannot be read as a table"):
+        contents(tmp_path / "a.csv")
+
+
+def test_two_stars_are_any_folders(tmp_path: Path) -> None:
+    for folder in (".", "b", "b/c"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        np.savez(tmp_path / folder / "a.npz", points=X, u=np.ones(12))
+    assert len(read(tmp_path / "**/*.npz", Roles(outputs=("u",), inputs=()))) == 3
