@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Files of other programs whose meaning is certain, or is asked for."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -228,3 +229,71 @@ def test_two_stars_are_any_folders(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir(exist_ok=True)
         np.savez(tmp_path / folder / "a.npz", points=X, u=np.ones(12))
     assert len(read(tmp_path / "**/*.npz", Roles(outputs=("u",), inputs=()))) == 3
+
+
+# ---- commands ----
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("samples") / "a.npz"
+    a = np.random.default_rng(0).random((4, 12))
+    np.savez(path, points=np.c_[X, np.full(12, 0.5)], a=a, u=2 * a)
+    return path
+
+
+def gnograd(*words: object) -> tuple[int, str]:
+    """Status and output of a command."""
+    pytest.importorskip("torch")
+    testing = pytest.importorskip("typer.testing")
+    from gnograd.cli.app import app
+
+    found = testing.CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "200"})
+    return found.exit_code, found.output
+
+
+def train(samples: Path, out: Path, *words: object) -> tuple[int, str]:
+    few = ("--size", "small", "--epochs", 1, "--threads", 1)
+    return gnograd(
+        "train", "points", "--data", samples, "--outputs", "u", "--out", out, *few, *words
+    )
+
+
+def test_files_of_something_else_are_not_replaced(samples: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "model.json", "model.safetensors", "results.json", "history.csv"):
+        out = tmp_path / name.replace(".", "_")
+        out.mkdir()
+        (out / name).write_text('{"of": "mine"}')
+        status, said = train(samples, out)
+        assert status == 1 and f"{name}: would be replaced" in said and "--fresh" in said
+        assert [f.name for f in out.iterdir()] == [name]
+        assert (out / name).read_text() == '{"of": "mine"}'
+    assert train(samples, tmp_path / "config_json", "--fresh")[0] == 0
+    (out / name).unlink()
+    # a run that was stopped before its first checkpoint left its options
+    (out / "config.json").write_bytes((tmp_path / "config_json/config.json").read_bytes())
+    assert train(samples, out)[0] == 0
+
+
+def test_a_run_is_not_written_among_its_data(samples: Path, tmp_path: Path) -> None:
+    for option in ("--data", "--validation", "--test"):
+        status, said = train(samples, samples.parent, option, samples.parent)
+        assert status == 1 and "is a folder of data" in said
+    assert [f.name for f in samples.parent.iterdir()] == ["a.npz"]
+
+
+def test_options_of_a_file_are_there_once(samples: Path, tmp_path: Path) -> None:
+    for text, told in (
+        ('{"epochs": 1, "epochs": 2}', "'epochs' twice"),
+        ('{"learning-rate": 1, "learning_rate": 2}', "'learning_rate' twice"),
+        ('{"epochs": true}', "'epochs' has a value that is not of an option"),
+    ):
+        (tmp_path / "c.json").write_text(text)
+        status, said = train(samples, tmp_path / "run", "--config", tmp_path / "c.json")
+        assert status == 2 and told in said
+    (tmp_path / "c.json").write_text(json.dumps({"compile": False, "learning-rate": 0.01}))
+    assert train(samples, tmp_path / "run", "--config", tmp_path / "c.json")[0] == 0
+
+
+def test_points_in_a_plane_are_told(samples: Path) -> None:
+    assert "note: all points have z = 0.5" in gnograd("inspect", samples, "--outputs", "u")[1]

@@ -26,11 +26,12 @@ from gnograd.data import (
     samples_of,
 )
 from gnograd.data.files import load, together
+from gnograd.data.grid import SPACE
 from gnograd.data.neighbors import CLOUDS, FEW, TYPICAL, neighbors_within, radius_of
 from gnograd.data.repeated import repeated
 from gnograd.data.roles import arranged
 from gnograd.data.samples import Field
-from gnograd.data.statistics import statistics, still, target
+from gnograd.data.statistics import ROUNDING, statistics, still, target
 from gnograd.data.stored import blocks
 from gnograd.notation.text import printable
 
@@ -140,6 +141,13 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
         notes.append("the files tell no times: steps are taken as equally long")
     notes += still(data)
     _, several = np.unique(next(iter(data.clouds())), axis=0, return_counts=True)
+    cloud = np.concatenate(list(itertools.islice(data.clouds(), CLOUDS)))
+    sides = np.ptp(cloud, axis=0)
+    notes += [
+        f"all points have {letter} = {place:.4g}; without it they are of fewer dimensions"
+        for letter, side, place in zip(SPACE, sides, cloud[0], strict=False)
+        if len(sides) > 1 and side <= ROUNDING * sides.max()
+    ]
     if several.min() > 1:
         notes.append(
             f"each of {len(several)} places has {several.min()} points or more; rows for times or "

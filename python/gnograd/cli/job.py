@@ -3,7 +3,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,13 @@ import gnograd as gg
 from gnograd.cli.config import Computing, Parallel, Place
 from gnograd.cli.errors import JobError
 from gnograd.cli.files import BusyError, FileError, atomic, locked
+from gnograd.cli.log import EXAMPLES, HISTORY, RESULTS
 from gnograd.cli.options import kept
 from gnograd.cli.processes import ALONE, Processes, connected
 from gnograd.data.contents import DataError
+from gnograd.data.description import DESCRIPTION
 from gnograd.distributed.launchers import launched
-from gnograd.notation.text import printable
+from gnograd.notation.text import printable, read_text
 
 
 class _Terminal(Console):
@@ -37,6 +39,8 @@ console = _Terminal(highlight=False)
 
 CONFIG = "config.json"
 """File of a run with its options."""
+_OF_RUNS = (DESCRIPTION, "model.safetensors", HISTORY, RESULTS, EXAMPLES)
+"""Other files of runs."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,21 @@ class Run:
     """Processes that share the work; the first one reads and writes files."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the command."""
+
+    def need_free(self, directory: Path) -> None:
+        """Raise JobError for files without a checkpoint, which the run would replace.
+
+        The options of a run are there before its checkpoint.
+        """
+        there = [directory / name for name in _OF_RUNS if (directory / name).exists()]
+        options = self.directory / CONFIG
+        with suppress(OSError, ValueError, RecursionError):
+            there += [] if "out" in json.loads(read_text(options)) else [options]
+        if there:
+            raise JobError(
+                f"{there[0]}: would be replaced, but is of no run that can be continued; choose "
+                "another --out, or replace it with --fresh"
+            )
 
     def save_options(self) -> None:
         """Write the options as a file for ``--config``, if there are any."""

@@ -93,19 +93,30 @@ def from_file(ctx: typer.Context, path: Path | None) -> Path | None:
     if path is None:
         return None
     try:
-        found = json.loads(read_text(path))
+        found = json.loads(read_text(path), object_pairs_hook=_once)
     except (OSError, ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{path} cannot be read, needs JSON") from error
     if not isinstance(found, dict):
         raise typer.BadParameter(f"{path} needs names of options with their values")
-    settings = {name.replace("-", "_"): value for name, value in found.items()}
     known = {str(p.name): p for p in ctx.command.params if p.name not in ("config", "help")}
-    if odd := sorted(settings.keys() - known.keys()):
+    if odd := sorted(found.keys() - known.keys()):
         raise typer.BadParameter(f"{path} has '{odd[0]}', which is no option of this command")
-    for name, value in settings.items():
+    for name, value in found.items():
         several = isinstance(value, list) and getattr(known[name], "multiple", False)
-        one = type(value) in (str, int, float, bool)
+        one = type(value) in (str, int, float)
+        one |= type(value) is bool and getattr(known[name], "is_flag", False)
         if not one and not (several and all(isinstance(item, str) for item in value)):
             raise typer.BadParameter(f"{path}: '{name}' has a value that is not of an option")
-    ctx.default_map = {**(ctx.default_map or {}), **settings}
+    ctx.default_map = {**(ctx.default_map or {}), **found}
     return path
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Values by the names of options, each of which may be there once."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        name = name.replace("-", "_")
+        if name in found:
+            raise typer.BadParameter(f"the file has '{name}' twice")
+        found[name] = value
+    return found

@@ -18,6 +18,7 @@ from rich.table import Table
 import gnograd as gg
 from gnograd.cli.checkpoint import State
 from gnograd.cli.config import PointsConfig, Samples
+from gnograd.cli.errors import JobError
 from gnograd.cli.files import atomic, writing
 from gnograd.cli.inspect import (
     HELD_OUT,
@@ -96,6 +97,12 @@ def train(
         The run cannot be started, continued or written.
     """
     console = run.console
+    for path in (*files.data, *(files.validation or ()), *(files.test or ())):
+        if path.is_dir() and path.resolve() == run.directory.resolve():
+            raise JobError(
+                f"{path}: is a folder of data, among which the files of the run would be; choose "
+                "another --out"
+            )
     sets = _sets(config, files, roles)
     console.print("training: " + summary(sets.training), markup=False, soft_wrap=True)
     check_units(sets.training)

@@ -280,6 +280,8 @@ def fit(
     started, steps = time.monotonic(), problem.steps
     with processes.together():
         log = Log(directory, run.log if processes.first else "csv", done)
+        if processes.first and not run.fresh and not done:
+            run.need_free(directory)
         if processes.first and not replaces:
             run.save_options()
     with closing(log), progress_bar(config.epochs, console) as bar:
