@@ -265,9 +265,8 @@ def test_bsa_without_other_balls():
     """Where a ball is all there is, nothing is selected."""
     _, ours = of_authors()
     x, positions = torch.randn(8, 8), torch.rand(8, 3)
-    blocks = ours._chosen(
-        torch.randn(8, 2, 4), torch.randn(2, 2, 4), torch.randn(2, 2, 4), None, None
-    )
+    q, one, lse = torch.randn(8, 2, 4), torch.randn(2, 2, 4), torch.randn(2, 2)
+    blocks = ours._chosen(q, q, one, torch.randn(2, 2, 4), lse, None)
     assert blocks.shape == (2, 2, 2) and (blocks == -1).all()
     assert ours(x, positions).isfinite().all()
 

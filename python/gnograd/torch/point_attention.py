@@ -352,9 +352,10 @@ class PointAttention(SparseBranches):
         if self.selected:
             if tokens is None:
                 tokens = self._compressed(keys[0].detach(), None, positions, clouds)
-            blocks = self._chosen(q, one, tokens, lse, clouds)
+            rows = self._padded(q, clouds)
+            blocks = self._chosen(q, rows, one, tokens, lse, clouds)
             k = self._rotated(keys.pop(0), positions)
-            branches.append(self._selected(q, k, values.pop(0), blocks, clouds))
+            branches.append(self._selected(rows, k, values.pop(0), blocks, clouds))
         k = self._rotated(keys[0], positions)
         branches.append(self._near(q, k, values[0], positions, clouds))
         return self.combine(x, branches)
@@ -481,6 +482,7 @@ class PointAttention(SparseBranches):
     def _chosen(
         self,
         q: Tensor,
+        rows: Tensor,
         one: Tensor | None,
         tokens: Tensor,
         lse: Tensor | None,
@@ -489,19 +491,19 @@ class PointAttention(SparseBranches):
         """Blocks that every group of points selects: their tokens got most attention."""
         n_keys, tokens = q.shape[0], tokens.detach()
         step: dict[str, Any] = {"block": self.compress_size, "stride": self.compress_size}
-        rows, cu = q.detach(), None if clouds is None else clouds.cu
+        cu_q = cu_k = cu_c = None
+        if clouds is not None:
+            cu_q, cu_k, cu_c = clouds.cu, clouds.cu, clouds.cu_compressed
         if one is not None:
-            rows, cu = one.detach(), self._group_borders(clouds)
-        cu_k = None if clouds is None else clouds.cu
+            q, rows, cu_q = one, one, self._group_borders(clouds)
         if lse is None and self.keep is None:
             with torch.no_grad():
-                cu_c = None if clouds is None else clouds.cu_compressed
                 lse = functional.compressed_attention(
-                    rows, tokens, tokens, cu_q=cu, cu_k=cu_c, **step
+                    q.detach(), tokens, tokens, cu_q=cu_q, cu_k=cu_c, **step
                 )[1]
         lse = None if lse is None else lse.detach()
         if clouds is not None and one is None:
-            rows, cu = self._padded(rows, clouds), clouds.cu_rows
+            cu_q = clouds.cu_rows
             if lse is not None:
                 # padding rows have no weight in a selection
                 none = lse.new_full((clouds.n_rows, lse.shape[1]), torch.inf)
@@ -510,14 +512,14 @@ class PointAttention(SparseBranches):
         own = self.ball_size // self.selected_size
         own = 0 if own == 1 and one is None else own
         blocks = functional.select_blocks(
-            rows,
+            rows.detach(),
             tokens,
             lse,
             block_size=self.selected_size,
             n_blocks=self.selected + own,
             n_keys=n_keys,
             query_block=self.query_group if one is None else 1,
-            cu_q=cu,
+            cu_q=cu_q,
             cu_k=cu_k,
             exclude_own=own == 0,
             keep=None if self.keep is None else self.keep + own,
@@ -540,21 +542,23 @@ class PointAttention(SparseBranches):
         return blocks.gather(-1, others[..., : self.selected])
 
     @staticmethod
-    def _padded(q: Tensor, clouds: CloudLayout) -> Tensor:
+    def _padded(q: Tensor, clouds: CloudLayout | None) -> Tensor:
         """Rows of queries, of which every cloud has full groups."""
+        if clouds is None:
+            return q
         return q.new_zeros(clouds.n_rows, *q.shape[1:]).index_copy(0, clouds.row, q)
 
     def _selected(
-        self, q: Tensor, k: Tensor, v: Tensor, blocks: Tensor, clouds: CloudLayout | None
+        self, rows: Tensor, k: Tensor, v: Tensor, blocks: Tensor, clouds: CloudLayout | None
     ) -> Tensor:
         """Attention to blocks that groups of points share."""
         shared: dict[str, Any] = {
             "block_index": blocks, "block_size": self.selected_size, "query_block": self.query_group
         }  # fmt: skip
         if clouds is None:
-            return functional.selected_attention(q, k, v, **shared)
+            return functional.selected_attention(rows, k, v, **shared)
         fine = functional.selected_attention(
-            self._padded(q, clouds), k, v, cu_q=clouds.cu_rows, cu_k=clouds.cu, **shared
+            rows, k, v, cu_q=clouds.cu_rows, cu_k=clouds.cu, **shared
         )
         return fine.index_select(0, clouds.row)
 
