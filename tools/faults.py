@@ -282,6 +282,8 @@ FRONTS = _faults(
      "and _equal(numbers, tensor)", "", "torch_graph"),
     ("torch: rows of no edge count where a program adds loops", "torch/graph_building.py",
      "dst.masked_fill(places >= offsets[-1], 0)", "dst", "torch_graph"),
+    ("torch: points select blocks of their own ball", "torch/point_attention.py",
+     "of_block == ball[:, None, None]", "of_block < 0", "torch_points"),
     ("torch: GCN scales one side", "torch/gcn.py",
      "return out if scale is None else scale * out", "return out", "torch_pyg_models"),
     ("torch: features of another number of edges are taken", "torch/edges.py",
