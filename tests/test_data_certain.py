@@ -195,7 +195,7 @@ TABLES = {
     "text": ("x,y,name,a,u", "{x},{y},node {k},1,2"),
     "commas in quotes": ('x,y,"name, of",a,u', '{x},{y},"node, {k}",1,2'),
     "comments first": ("# of 2024\n# by me\nx,y,a,u", "{x},{y},1,2"),
-    "names with blanks": ("% Nodes:  12\n% x      y      a  u", "{x} {y}   1 2"),
+    "names with blanks": ("% Nodes:  12\n% x      y      node name  a  u", "{x} {y} n{k} 1 2"),
     "text between blanks": ('x y "a name" a u', '{x} {y} "node {k}" 1 2'),
 }
 
