@@ -174,7 +174,7 @@ ptx-all-tests: build/ptx/build.ninja
 	for arch in 80 90; do \
 		ninja -C build/ptx tests/cuda/ptx/libgnograd_cuda_ptx_$$arch.so && \
 		PTX_ARCH=$$arch GNOGRAD_CUDA_LIBRARY=$(abspath $(PTX))/libgnograd_cuda_ptx_$$arch.so \
-		pytest -n auto --maxprocesses=4 tests/test_cuda.py tests/test_compat_cuda.py || exit 1; \
+		pytest -n auto --maxprocesses=4 tests/test_*cuda*.py || exit 1; \
 	done
 
 # Counts of cases that are not named stay; the page is written once all usual ones are there.

@@ -46,10 +46,6 @@ class FNO(Network):
         )
         self.register_state_dict_post_hook(_tensors_alone)
 
-    def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
-        """None."""
-        return {}
-
     def forward(
         self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]
     ) -> Tensor:
@@ -96,10 +92,6 @@ class GINO(Network):
             gno_use_open3d=False,
         )
         self.register_state_dict_post_hook(_tensors_alone)
-
-    def graphs(self, points: Tensor, queries: Tensor | None) -> dict[str, Graph]:
-        """None: it finds them itself."""
-        return {}
 
     def forward(
         self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]

@@ -259,7 +259,12 @@ def main(argv: Sequence[str] | None = None) -> None:
                 )  # fmt: skip
                 made[case, contestant] = pool.submit(run, cell)
         for number, ((case, contestant), future) in enumerate(made.items(), 1):
-            measured = future.result()
+            try:
+                measured = future.result()
+            except BaseException:
+                print(f"{case}, {contestant}: failed", file=sys.stderr)
+                pool.shutdown(cancel_futures=True)
+                raise
             results.add(case, "", contestant, threads=1, **measured)
             numbers = ", ".join(f"{name} {number:.4g}" for name, number in measured.items())
             print(f"{number}/{len(made)}  {case}, {contestant}: {numbers}", flush=True)

@@ -9,13 +9,13 @@ import gnograd as gg
 import test_ascend
 import test_compat
 import test_compat_edges
-import test_cuda
 from conftest import power_law
 from gnograd.compat import ascend
 from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
 from gnograd.compat.pylibcugraphops.operators import ActivationKind, AggOp, mha_params
-from gpus import GPUS, on_host
+from gpus import GPUS, needs_gpu, on_host
+from on_device import EPS, Lender, assert_close, calls, columns, numbers, to_device, to_host, wide
 from test_compat_edges import (
     test_directed_messages,
     test_edge_updates,
@@ -24,9 +24,8 @@ from test_compat_edges import (
     test_relations_of_samples_up_to_23_02,
     test_types_of_relations,
 )
-from test_cuda import EPS, Lender, assert_close, calls, columns, numbers, to_device, to_host, wide
 
-pytestmark = test_cuda.pytestmark
+pytestmark = needs_gpu
 if GPUS:
     from gnograd.backends import cuda
 

@@ -560,3 +560,18 @@ def test_spoiled_models_are_refused(tmp_path: Path) -> None:
         gg.load(tmp_path)
     with pytest.raises(FileNotFoundError):
         gg.load(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["neuraloperator FNO", "neuraloperator GINO", "PyG MeshGraphNet"])
+def test_peers_in_the_table_of_models(name, tmp_path, monkeypatch):
+    """They can be trained as the package's own models are."""
+    pytest.importorskip("neuralop")
+    pytest.importorskip("torch_geometric")
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    import models as table
+
+    setting = table.Setting("darcy", (32, 4), (32, 2), training=4, tests=2)
+    setting.make(tmp_path)
+    cell = table.Cell(setting, name, "small", 0.01, 1e-3, 2, tmp_path)
+    found = cell.train()
+    assert found["steps"] >= 1 and np.isfinite([found["error"], found["finer"]]).all()

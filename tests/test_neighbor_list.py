@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Periodic images on the CPU: test_cuda.py has the same cases on the device."""
+"""Periodic images on the CPU: test_cuda_searches.py has the same cases on the device."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Near points on the CPU: test_cuda.py has the same cases on the device."""
+"""Near points on the CPU: test_cuda_searches.py has the same cases on the device."""
 
 import numpy as np
 import pytest

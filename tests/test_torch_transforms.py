@@ -300,6 +300,10 @@ LAYERS = {
             "selected": dict(selected=1),
             "tree": dict(selected=1, keep=1, pooled=False),
             "all": dict(head_dim=4, selected=1, keep=1, distance_bias=True, rotary=True),
+            "BSA": dict(
+                selected=1, selected_size=1, distance_bias=True, compression="mlp",
+                query_compression="mlp", coarse_queries=True, shared_kv=True,
+            ),
         }.items()
     },
     "RotaryPoints": (

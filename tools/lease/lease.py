@@ -243,9 +243,10 @@ class Lease:
             processes = ["-k", "test_types and power and float16 and agg"]
         elif not importlib.util.find_spec("xdist"):
             processes = []
+        files = sorted((ROOT / "tests").glob("test_*cuda*.py"))
         self.python(
             "pytest", seconds, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rf", *processes,
-            "tests/test_cuda.py", "tests/test_compat_cuda.py", log="tests.txt", OMP_NUM_THREADS="1",
+            *files, log="tests.txt", OMP_NUM_THREADS="1",
         )  # fmt: skip
 
     def bench(self, parts: str, seconds: float, *cases: str) -> None:

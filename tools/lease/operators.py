@@ -27,6 +27,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]
 import numpy as np  # noqa: E402
 
 import gnograd as gg  # noqa: E402
+import on_device  # noqa: E402
 import table  # noqa: E402
 import test_cuda as t  # noqa: E402
 from conftest import Edges  # noqa: E402
@@ -97,13 +98,13 @@ def empty(shape, dtype: str):
 @contextlib.contextmanager
 def at_shift(n: int):
     global shift
-    shift, before = n, t.to_device
-    t.to_device = to_device
+    shift, before = n, on_device.to_device
+    on_device.to_device = t.to_device = to_device
     try:
         with cuda.using(0, empty):
             yield
     finally:
-        shift, t.to_device = 0, before
+        shift, on_device.to_device, t.to_device = 0, before, before
 
 
 # ---- calls ----

@@ -52,7 +52,7 @@ class Network(nn.Module):
     def graphs(
         self, points: Tensor, queries: Tensor | None, edges: Tensor | None = None
     ) -> dict[str, Graph]:
-        """Graphs that `forward` needs, for one item.
+        """Graphs that `forward` needs, for one item; none unless a network overrides it.
 
         Parameters
         ----------
@@ -62,7 +62,7 @@ class Network(nn.Module):
         edges : Tensor, int64 (n_edges, 2), optional
             Edges of a mesh; used by networks that are `meshed`.
         """
-        raise NotImplementedError
+        return {}
 
     def forward(
         self, points: Cloud, features: Tensor, queries: Cloud | None, graphs: Mapping[str, Graph]

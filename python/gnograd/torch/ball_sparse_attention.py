@@ -52,7 +52,7 @@ class BallSparseAttention(PointAttention):
 
     See Also
     --------
-    PointAttention : of which this is a setting.
+    PointAttention : of which this is a setting, and the layer of BSA's authors another.
 
     References
     ----------

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gnograd.torch import functional
 from gnograd.torch.adapter import not_compiled
@@ -135,7 +135,13 @@ class NativeSparseAttention(SparseBranches):
         bias: bool = False,
         rotary: Rotary | None = None,
     ) -> None:
-        super().__init__(dim, num_heads, num_kv_heads, head_dim, compress_block_size, bias)
+        super().__init__(dim, num_heads, num_kv_heads, head_dim, bias)
+        self.compress_k, self.compress_v = (
+            nn.Parameter(
+                torch.full((compress_block_size, self.num_kv_heads), 1 / compress_block_size)
+            )
+            for _ in range(2)
+        )
         self.compress_block_size, self.compress_stride = compress_block_size, compress_stride
         self.compression = Compression(compress_block_size, compress_stride)
         self.selection_block_size = selection_block_size

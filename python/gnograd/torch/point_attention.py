@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,6 +13,8 @@ from gnograd.torch import functional
 from gnograd.torch.adapter import not_compiled
 from gnograd.torch.arrays import full_precision, integers, is_integral
 from gnograd.torch.ball_tree import CloudLayout, ball_tree_order, clouds_of, pieces_of
+from gnograd.torch.point_attention_weights import rename_weights
+from gnograd.torch.point_compression import COMPRESSIONS, compress_stretches, compressor
 from gnograd.torch.rotary_points import RotaryPoints
 from gnograd.torch.sparse_branches import SparseBranches, borders_of, checked_borders
 
@@ -26,18 +28,20 @@ class PointAttention(SparseBranches):
     cloud may be smaller. What a point sees besides its own ball:
 
     - with `pooled`, a token for every `compress_size` points anywhere;
-    - with `selected`, the points of so many other balls: those whose tokens get most attention from
-      the points that share a selection.
+    - with `selected`, the points of so many other balls, or smaller blocks of them: those whose
+      tokens get most attention from the points that share a selection.
 
     With balls and pooled tokens alone, one softmax runs over both, and a token is projected from
     the mean of its points' features. With selected balls, or a distance bias besides pooled tokens,
     each part has its keys, values and softmax, and a learned gate of every point and head weighs
-    it; keys and values of tokens are then learned weighted sums of the points'.
+    it; keys and values of tokens are then compressed from the points', as learned weighted sums if
+    nothing else is said.
 
     ==========================================  ================================================
     Erwin's ``BallMSA``                         ``pooled=False, distance_bias=True``
     MSPT's ``ChunkedGlobalPoolAttention``       ``norm=True, offsets=False``
-    BSA, `BallSparseAttention`                  ``selected=4, compress_size=8``
+    `BallSparseAttention`                       ``selected=4, compress_size=8``
+    BSA's ``NativeSparseAttention``             the last example
     balls selected among 1,000,000 points       ``pooled=False, selected=8, keep=16``
     ==========================================  ================================================
 
@@ -52,10 +56,13 @@ class PointAttention(SparseBranches):
     pooled : bool
         See pooled tokens.
     selected : int
-        Other balls that a point sees, point by point.
+        Other balls, or blocks of `selected_size` points outside the own ball, that a point sees,
+        point by point.
     keep : int, optional
         Balls that the selection keeps at every level of the tree, as in `select_blocks`: its cost
-        then grows with the points times the levels. All balls are compared when left out.
+        then grows with the points times the levels. All balls are compared when left out. Where
+        the selection is of smaller blocks or by one query, as many more are kept as a ball has
+        blocks.
     coord_dim : int
         Dimension of space.
     rotary : bool
@@ -79,12 +86,30 @@ class PointAttention(SparseBranches):
         Apply a layer norm to points and pooled tokens before they are projected.
     bias : bool
         Give the projections biases.
+    selected_size : int, optional
+        Points in a selected block, a divisor of `ball_size`, and `ball_size` when left out.
+    compression : {"weighted", "mean", "mlp"}
+        How keys and values of `compress_size` points become those of a token: learned weighted
+        sums, means, or a perceptron of two layers for keys and one for values, which the heads
+        share.
+    query_compression : {"weighted", "mean", "mlp"}, optional
+        How queries of the points that share a selection become the one query by which blocks are
+        selected. "mean" selects by the mean of their logits. When left out, the attention of all
+        these points counts, which costs as many times as much. A last group of fewer points is
+        filled up with the mean of its queries.
+    coarse_queries : bool
+        Let the points that share a selection attend to pooled tokens by that one query, too.
+    shared_kv : bool
+        Use the same keys and values for balls, tokens and selected blocks.
+    mlp_ratio : float
+        Width of the hidden layers of the perceptrons by that of their inputs.
 
     Raises
     ------
     ValueError
-        Sizes that do not fit: heads or a query group that do not divide, a ball of more than 256
-        points, `keep` without selected balls, `norm` without pooled tokens in the softmax.
+        Sizes that do not fit: heads, a query group or a selected size that do not divide, a ball of
+        more than 256 points; what selection needs without selected balls; `norm` without pooled
+        tokens in the softmax, other compressions without tokens besides it.
 
     See Also
     --------
@@ -93,9 +118,15 @@ class PointAttention(SparseBranches):
     Notes
     -----
     Loads the state dicts of Erwin's ``BallMSA``; of MSPT's ``ChunkedGlobalPoolAttention`` with one
-    mean token a chunk, but for its perceptron ``ff``, whose entries belong to the network; and of
-    `BallSparseAttention`. MSPT gives the pooled tokens of a layer to the next one, which this does
-    not.
+    mean token a chunk, but for its perceptron ``ff``, whose entries belong to the network; of
+    `BallSparseAttention`; and of the ``NativeSparseAttention`` of BSA's authors with gates of
+    points. MSPT gives the pooled tokens of a layer to the next one, which this does not.
+
+    The authors' flags of BSA: ``use_compress_mlp`` is `compression` ("mlp" or "mean"), in
+    `query_compression`, too, with ``use_coarse_q_importance``, which is "mean" without it;
+    ``use_coarse_q_attn`` is `coarse_queries`; and `query_group` is 1 without
+    ``use_group_selection``. They give neither the positions nor ``sigma_att`` gradients. Where a
+    cloud has fewer than `selected` blocks outside a ball, they take any of the own, and this none.
 
     References
     ----------
@@ -113,6 +144,15 @@ class PointAttention(SparseBranches):
     >>> PointAttention(32, 4, ball_size=16)(x, positions).shape
     torch.Size([100, 32])
     >>> PointAttention(32, 4, 16, pooled=False, selected=2, keep=4)(x, positions).shape
+    torch.Size([100, 32])
+
+    The attention of BSA's authors, all of whose sizes but that of the ball are 8:
+
+    >>> layer = PointAttention(
+    ...     32, 4, ball_size=16, selected=4, distance_bias=True, compress_size=8, selected_size=8,
+    ...     query_group=8, compression="mlp", query_compression="mlp", coarse_queries=True,
+    ...     shared_kv=True)
+    >>> layer(x, positions).shape
     torch.Size([100, 32])
     """
 
@@ -135,6 +175,12 @@ class PointAttention(SparseBranches):
         offsets: bool = True,
         norm: bool = False,
         bias: bool = True,
+        selected_size: int | None = None,
+        compression: str = "weighted",
+        query_compression: str | None = None,
+        coarse_queries: bool = False,
+        shared_kv: bool = False,
+        mlp_ratio: float = 2.0,
     ) -> None:
         name = type(self).__name__
         compress_size = ball_size if compress_size is None else compress_size
@@ -144,11 +190,12 @@ class PointAttention(SparseBranches):
             num_heads,
             num_kv_heads,
             head_dim,
-            compress_size if pooled and not one_softmax else None,
             bias,
             1 if one_softmax else int(pooled) + (selected > 0) + 1,
+            shared_kv,
         )
         self.query_group = ball_size if query_group is None else query_group
+        self.selected_size = ball_size if selected_size is None else selected_size
         if not 1 <= ball_size <= 256:
             raise ValueError(f"{name}: ball_size is {ball_size}, needs 1 to 256")
         if self.query_group < 1 or ball_size % self.query_group:
@@ -160,8 +207,30 @@ class PointAttention(SparseBranches):
                 f"{name}: compress_size is {compress_size} and selected {selected}, need at least "
                 "1 and 0"
             )
-        if keep is not None and not selected:
-            raise ValueError(f"{name}: keep is {keep}, but no balls are selected")
+        if self.selected_size < 1 or ball_size % self.selected_size:
+            raise ValueError(
+                f"{name}: selected_size {self.selected_size} does not divide ball_size {ball_size}"
+            )
+        of_selection = {
+            "keep": keep, "selected_size": selected_size, "query_compression": query_compression
+        }  # fmt: skip
+        for argument, value in of_selection.items():
+            if value is not None and not selected:
+                raise ValueError(f"{name}: {argument} is {value}, but no balls are selected")
+        for argument, kind in (
+            ("compression", compression), ("query_compression", query_compression)
+        ):  # fmt: skip
+            if kind not in COMPRESSIONS and (argument, kind) != ("query_compression", None):
+                raise ValueError(f"{name}: {argument} is {kind!r}, needs one of {COMPRESSIONS}")
+        if compression != "weighted" and (one_softmax or not pooled):
+            raise ValueError(
+                f"{name}: compression {compression!r} needs pooled tokens besides selected balls "
+                "or a distance_bias"
+            )
+        if coarse_queries and (query_compression is None or not pooled):
+            raise ValueError(f"{name}: coarse_queries needs query_compression and pooled tokens")
+        if not mlp_ratio > 0:
+            raise ValueError(f"{name}: mlp_ratio is {mlp_ratio}, needs more than 0")
         if norm and not (pooled and one_softmax):
             raise ValueError(
                 f"{name}: norm needs pooled tokens in the softmax: no selected balls and no "
@@ -169,13 +238,21 @@ class PointAttention(SparseBranches):
             )
         self.ball_size, self.compress_size = ball_size, compress_size
         self.pooled, self.selected, self.keep = pooled, selected, keep
+        self.query_compression, self.coarse_queries = query_compression, coarse_queries
+        if pooled and not one_softmax:
+            of_kv = compression, compress_size, self.num_kv_heads, self.head_dim, mlp_ratio
+            self.compress_k, self.compress_v = (compressor(*of_kv) for _ in range(2))
+        if query_compression is not None:
+            self.compress_q = compressor(
+                query_compression, self.query_group, num_heads, self.head_dim, mlp_ratio
+            )
         self.position = nn.Linear(coord_dim, dim) if offsets else None
         self.norm = nn.LayerNorm(dim) if norm else None
         self.rotary = RotaryPoints(self.head_dim, coord_dim) if rotary else None
         self.sigma_att = None
         if distance_bias:  # near points first, as in Erwin
             self.sigma_att = nn.Parameter(-1 + 0.01 * torch.randn(1, num_heads, 1, 1))
-        self.register_load_state_dict_pre_hook(_rename)
+        self.register_load_state_dict_pre_hook(rename_weights)
 
     def forward(
         self,
@@ -265,17 +342,22 @@ class PointAttention(SparseBranches):
         if self.n_branches == 1:
             return self.merge_heads(self._in_one_softmax(x, positions, clouds))
         q, keys, values = self.project(x)
+        one = self._one_query(q, positions, clouds) if self.query_compression else None
         q = self._rotated(q, positions)
         branches = []
         tokens = lse = None
         if self.pooled:
-            tokens, coarse, lse = self._coarse(q, keys.pop(0), values.pop(0), positions, clouds)
+            tokens, coarse, lse = self._coarse(
+                q, one, keys.pop(0), values.pop(0), positions, clouds
+            )
             branches.append(coarse)
         if self.selected:
             if tokens is None:
                 tokens = self._compressed(keys[0].detach(), None, positions, clouds)
+            rows = self._padded(q, clouds)
+            blocks = self._chosen(q, rows, one, tokens, lse, clouds)
             k = self._rotated(keys.pop(0), positions)
-            branches.append(self._selected(q, k, values.pop(0), tokens, lse, clouds))
+            branches.append(self._selected(rows, k, values.pop(0), blocks, clouds))
         k = self._rotated(keys[0], positions)
         branches.append(self._near(q, k, values[0], positions, clouds))
         return self.combine(x, branches)
@@ -323,15 +405,16 @@ class PointAttention(SparseBranches):
         return share * near + (1 - share) * far
 
     def _compressed(
-        self, k: Tensor, weights: Tensor | None, positions: Tensor, clouds: CloudLayout | None
+        self,
+        k: Tensor,
+        by: Tensor | nn.Module | None,
+        positions: Tensor,
+        clouds: CloudLayout | None,
     ) -> Tensor:
         """Keys of the tokens of full stretches, means without weights."""
-        step: dict[str, Any] = {"block": self.compress_size, "stride": self.compress_size}
         if clouds is not None:
             k = k.index_select(0, clouds.whole)
-        if weights is None:
-            weights = k.new_full((self.compress_size, k.shape[1]), 1 / self.compress_size)
-        tokens = functional.compress(k, weights, **step)
+        tokens = compress_stretches(k, self.compress_size, by)
         if self.rotary is None:
             return tokens
         if clouds is not None:
@@ -340,65 +423,146 @@ class PointAttention(SparseBranches):
         centers = positions[: n * self.compress_size].unflatten(0, (n, self.compress_size)).mean(1)
         return self.rotary(tokens, centers)
 
+    def _one_query(self, q: Tensor, positions: Tensor, clouds: CloudLayout | None) -> Tensor:
+        """One query of every group of points that share a selection."""
+        groups = self._grouped(q, clouds).flatten(0, 1)
+        one = compress_stretches(groups, self.query_group, self.compress_q)
+        if self.rotary is None:
+            return one
+        return self.rotary(one, self._grouped(positions, clouds).mean(dim=1))
+
+    def _grouped(self, x: Tensor, clouds: CloudLayout | None) -> Tensor:
+        """Rows of groups ``(groups, query_group, ...)``, filled up with the mean of the group."""
+        size, row = self.query_group, self._rows(x.shape[0], x.device, clouds)
+        n_rows = -(-x.shape[0] // size) * size if clouds is None else clouds.n_rows
+        shape = (n_rows // size, size, *[1] * (x.ndim - 1))
+        there = x.new_zeros(n_rows).index_fill(0, row, 1).view(shape)
+        groups = x.new_zeros(n_rows, *x.shape[1:]).index_copy(0, row, x).unflatten(0, shape[:2])
+        mean = groups.sum(dim=1, keepdim=True) / there.sum(dim=1, keepdim=True).clamp(min=1)
+        return torch.where(there > 0, groups, mean)
+
+    def _rows(self, n: int, device: torch.device, clouds: CloudLayout | None) -> Tensor:
+        """Row of every point where all groups of a selection are full."""
+        return torch.arange(n, device=device) if clouds is None else clouds.row
+
+    def _group_borders(self, clouds: CloudLayout | None) -> Tensor | None:
+        """Borders of clouds among the groups that share a selection."""
+        if clouds is None:
+            return None
+        return torch.div(clouds.cu_rows, self.query_group, rounding_mode="floor")
+
     def _coarse(
-        self, q: Tensor, k: Tensor, v: Tensor, positions: Tensor, clouds: CloudLayout | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Keys of pooled tokens, attention to them, and its log-sum-exp."""
+        self,
+        q: Tensor,
+        one: Tensor | None,
+        k: Tensor,
+        v: Tensor,
+        positions: Tensor,
+        clouds: CloudLayout | None,
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Keys of pooled tokens, attention to them, and the log-sum-exp of what selects."""
         step: dict[str, Any] = {"block": self.compress_size, "stride": self.compress_size}
         tokens = self._compressed(k, self.compress_k, positions, clouds)
         cu = cu_c = None
         if clouds is not None:
             cu, cu_c = clouds.cu, clouds.cu_compressed
             v = v.index_select(0, clouds.whole)
-        values = functional.compress(v, self.compress_v, **step)
-        out, lse = functional.compressed_attention(q, tokens, values, cu_q=cu, cu_k=cu_c, **step)
-        return tokens, out, lse
+        values = compress_stretches(v, self.compress_size, self.compress_v)
+        if one is None or not self.coarse_queries:
+            out, lse = functional.compressed_attention(
+                q, tokens, values, cu_q=cu, cu_k=cu_c, **step
+            )
+            return tokens, out, lse if one is None else None
+        out, lse = functional.compressed_attention(
+            one, tokens, values, cu_q=self._group_borders(clouds), cu_k=cu_c, **step
+        )
+        group = torch.div(
+            self._rows(q.shape[0], q.device, clouds), self.query_group, rounding_mode="floor"
+        )
+        return tokens, out.index_select(0, group), lse
 
-    def _selected(
+    def _chosen(
         self,
         q: Tensor,
-        k: Tensor,
-        v: Tensor,
+        rows: Tensor,
+        one: Tensor | None,
         tokens: Tensor,
         lse: Tensor | None,
         clouds: CloudLayout | None,
     ) -> Tensor:
-        """Attention to the balls whose tokens got most attention."""
+        """Blocks that every group of points selects: their tokens got most attention."""
+        n_keys, tokens = q.shape[0], tokens.detach()
         step: dict[str, Any] = {"block": self.compress_size, "stride": self.compress_size}
-        rows, tokens = q, tokens.detach()
         cu_q = cu_k = cu_c = None
         if clouds is not None:
-            cu_q, cu_k, cu_c = clouds.cu_rows, clouds.cu, clouds.cu_compressed
-            rows = q.new_zeros(clouds.n_rows, *q.shape[1:]).index_copy(0, clouds.row, q)
+            cu_q, cu_k, cu_c = clouds.cu, clouds.cu, clouds.cu_compressed
+        if one is not None:
+            q, rows, cu_q = one, one, self._group_borders(clouds)
         if lse is None and self.keep is None:
             with torch.no_grad():
-                cu = None if clouds is None else clouds.cu
                 lse = functional.compressed_attention(
-                    q.detach(), tokens, tokens, cu_q=cu, cu_k=cu_c, **step
+                    q.detach(), tokens, tokens, cu_q=cu_q, cu_k=cu_c, **step
                 )[1]
-        if lse is not None:
-            lse = lse.detach()
-            if clouds is not None:
+        lse = None if lse is None else lse.detach()
+        if clouds is not None and one is None:
+            cu_q = clouds.cu_rows
+            if lse is not None:
                 # padding rows have no weight in a selection
                 none = lse.new_full((clouds.n_rows, lse.shape[1]), torch.inf)
                 lse = none.index_copy(0, clouds.row, lse)
-        shared: dict[str, Any] = {"query_block": self.query_group, "cu_q": cu_q, "cu_k": cu_k}
-        balls = functional.select_blocks(
+        # blocks of the own ball: `select_blocks` leaves out the own block alone
+        own = self.ball_size // self.selected_size
+        own = 0 if own == 1 and one is None else own
+        blocks = functional.select_blocks(
             rows.detach(),
             tokens,
             lse,
-            block_size=self.ball_size,
-            n_blocks=self.selected,
-            n_keys=k.shape[0],
-            exclude_own=True,
-            keep=self.keep,
+            block_size=self.selected_size,
+            n_blocks=self.selected + own,
+            n_keys=n_keys,
+            query_block=self.query_group if one is None else 1,
+            cu_q=cu_q,
+            cu_k=cu_k,
+            exclude_own=own == 0,
+            keep=None if self.keep is None else self.keep + own,
             **step,
-            **shared,
         )
+        return self._without_own_ball(blocks, clouds) if own else blocks
+
+    def _without_own_ball(self, blocks: Tensor, clouds: CloudLayout | None) -> Tensor:
+        """The first blocks of every group that are not in its ball; -1 if there is none."""
+        group = torch.arange(blocks.shape[0], device=blocks.device)
+        borders = self._group_borders(clouds)
+        if borders is not None:
+            cloud = torch.bucketize(group, borders[1:], right=True).clamp(max=len(borders) - 2)
+            group = group - borders[cloud]
+        ball = torch.div(group * self.query_group, self.ball_size, rounding_mode="floor")
+        size = self.ball_size // self.selected_size
+        of_block = torch.div(blocks, size, rounding_mode="floor")
+        blocks = torch.where(of_block == ball[:, None, None], -1, blocks)
+        others = (blocks < 0).to(torch.uint8).argsort(dim=-1, stable=True)
+        return blocks.gather(-1, others[..., : self.selected])
+
+    @staticmethod
+    def _padded(q: Tensor, clouds: CloudLayout | None) -> Tensor:
+        """Rows of queries, of which every cloud has full groups."""
+        if clouds is None:
+            return q
+        return q.new_zeros(clouds.n_rows, *q.shape[1:]).index_copy(0, clouds.row, q)
+
+    def _selected(
+        self, rows: Tensor, k: Tensor, v: Tensor, blocks: Tensor, clouds: CloudLayout | None
+    ) -> Tensor:
+        """Attention to blocks that groups of points share."""
+        shared: dict[str, Any] = {
+            "block_index": blocks, "block_size": self.selected_size, "query_block": self.query_group
+        }  # fmt: skip
+        if clouds is None:
+            return functional.selected_attention(rows, k, v, **shared)
         fine = functional.selected_attention(
-            rows, k, v, block_index=balls, block_size=self.ball_size, **shared
+            rows, k, v, cu_q=clouds.cu_rows, cu_k=clouds.cu, **shared
         )
-        return fine if clouds is None else fine.index_select(0, clouds.row)
+        return fine.index_select(0, clouds.row)
 
     def _centers(self, positions: Tensor, clouds: CloudLayout | None) -> Tensor:
         """Mean position of every point's ball; the last may be smaller."""
@@ -412,28 +576,6 @@ class PointAttention(SparseBranches):
         centers = balls.mean(dim=1, keepdim=True).expand_as(balls).flatten(0, 1)
         rest = positions[full:]
         return torch.cat([centers, rest.mean(dim=0).expand_as(rest)])
-
-
-def _rename(
-    module: nn.Module, state: MutableMapping[str, Any], prefix: str, *_arguments: Any
-) -> None:
-    """Bring state dicts of Erwin and MSPT into the names and shapes of this layer."""
-    heads = module.num_heads
-    for kind in ("weight", "bias"):
-        both = None
-        if f"{prefix}qkv.{kind}" in state:  # heads, features, and queries, keys, values
-            rows = state.pop(f"{prefix}qkv.{kind}")
-            both = rows.unflatten(0, (heads, -1, 3)).movedim(2, 0).flatten(0, 2)
-        elif f"{prefix}attn.in_proj_{kind}" in state:
-            both = state.pop(f"{prefix}attn.in_proj_{kind}")
-        if both is not None:
-            n = both.shape[0] // 3
-            state[f"{prefix}to_q.{kind}"], state[f"{prefix}to_kv.{kind}"] = both[:n], both[n:]
-        for theirs, ours in (
-            ("proj", "to_out"), ("attn.out_proj", "to_out"), ("pe_proj", "position"),
-        ):  # fmt: skip
-            if f"{prefix}{theirs}.{kind}" in state:
-                state[f"{prefix}{ours}.{kind}"] = state.pop(f"{prefix}{theirs}.{kind}")
 
 
 @not_compiled

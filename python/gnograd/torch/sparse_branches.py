@@ -20,7 +20,7 @@ __all__ = ["SparseBranches", "borders_of", "checked_borders"]
 
 
 class SparseBranches(nn.Module):
-    """Projections, learned compression and gates, of up to three branches."""
+    """Projections and gates of up to three branches."""
 
     def __init__(
         self,
@@ -28,9 +28,9 @@ class SparseBranches(nn.Module):
         num_heads: int,
         num_kv_heads: int | None,
         head_dim: int | None,
-        compress_block: int | None,
         bias: bool,
         n_branches: int = 3,
+        shared_kv: bool = False,
     ) -> None:
         super().__init__()
         name = type(self).__name__
@@ -47,16 +47,12 @@ class SparseBranches(nn.Module):
         self.dim, self.num_heads, self.num_kv_heads = dim, num_heads, kv_heads
         self.head_dim = dim // num_heads if head_dim is None else head_dim
         self.to_q = nn.Linear(dim, num_heads * self.head_dim, bias=bias)
-        # every branch has keys and values of its own, as in the paper
-        self.n_branches = n_branches
-        self.to_kv = nn.Linear(dim, n_branches * 2 * kv_heads * self.head_dim, bias=bias)
+        # every branch has keys and values of its own, as in the paper, if they are not shared
+        self.n_branches, self.n_kv = n_branches, 1 if shared_kv else n_branches
+        self.to_kv = nn.Linear(dim, self.n_kv * 2 * kv_heads * self.head_dim, bias=bias)
         if n_branches > 1:
             self.to_gate = nn.Linear(dim, n_branches * num_heads)
         self.to_out = nn.Linear(num_heads * self.head_dim, dim, bias=bias)
-        if compress_block is None:
-            return
-        self.compress_k = nn.Parameter(torch.full((compress_block, kv_heads), 1 / compress_block))
-        self.compress_v = nn.Parameter(torch.full((compress_block, kv_heads), 1 / compress_block))
 
     def project(
         self, x: Tensor, context: Tensor | None = None
@@ -69,9 +65,10 @@ class SparseBranches(nn.Module):
     def keys_and_values(self, context: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """Keys and values ``(T, kv_heads, head_dim)`` of the branches."""
         kv = self.to_kv(context)
-        kv = kv.view(context.shape[0], self.n_branches, 2, self.num_kv_heads, self.head_dim)
-        keys, values = kv.unbind(dim=2)
-        return list(keys.unbind(dim=1)), list(values.unbind(dim=1))
+        kv = kv.view(context.shape[0], self.n_kv, 2, self.num_kv_heads, self.head_dim)
+        keys, values = (list(a.unbind(dim=1)) for a in kv.unbind(dim=2))
+        times = self.n_branches // self.n_kv
+        return keys * times, values * times
 
     def combine(self, x: Tensor, branches: list[Tensor]) -> Tensor:
         """Gated sum of the branches ``(T, heads, head_dim)``."""
