@@ -258,6 +258,11 @@ def test_slices_are_their_formula(plus, batch):
     torch.testing.assert_close(layer(x[0]), out[0], rtol=1e-10, atol=1e-12)
 
 
+def test_slices_of_the_widest_heads():
+    layer, x = gt.SliceAttention(6, 1, 256, 5).double(), randn(2, 7, 6)
+    torch.testing.assert_close(layer(x), physics_attention(layer, x), rtol=1e-10, atol=1e-12)
+
+
 def test_slices_differentiate_twice():
     layer, x = slices(), randn(1, 7, 6).requires_grad_()
     assert torch.autograd.gradcheck(layer, (x,))
@@ -444,8 +449,9 @@ def test_a_program_takes_any_number_of_packed_clouds():
     for wrong in [0, 5], [0, 20, 10, 30]:
         with pytest.raises(ValueError, match="cu_q must rise from 0 to the number of tokens"):
             compiled(x, torch.tensor(wrong))
-    with pytest.raises(TypeError, match="cu_q is float32, needs int64"):
-        compiled(x, torch.tensor([0.0, 30.0]))
+    for wrong in "float32", "bool":
+        with pytest.raises(TypeError, match=f"cu_q is {wrong}, needs int64"):
+            compiled(x, torch.tensor([0, 30], dtype=getattr(torch, wrong)))
 
 
 @pytest.mark.parametrize("gumbel", [False, True])

@@ -431,5 +431,12 @@ def test_errors_name_the_layer():
         ValueError, match=r"PointAttention: x has shape \(5, 8\), positions \(4, 3\)"
     ):
         layer(torch.randn(5, 8), torch.rand(4, 3))
+    with pytest.raises(ValueError, match=r"x has shape \(5, 1\), .* need \(N, 8\) and \(N, d\)"):
+        layer(torch.randn(5, 1), torch.rand(5, 3))
+    for wrong in (torch.bool, torch.complex64):
+        with pytest.raises(ValueError, match=f"batch is of {wrong} .*, needs integers"):
+            layer(torch.randn(5, 8), torch.rand(5, 3), batch=torch.zeros(5, dtype=wrong))
+        with pytest.raises(ValueError, match=f"cu_seqlens is of {wrong} .*, needs integers"):
+            layer(torch.randn(1, 8), torch.rand(1, 3), torch.tensor([0, 1], dtype=wrong))
     with pytest.raises(ValueError, match="PointAttention: batch and cu_seqlens are both given"):
         layer(torch.randn(5, 8), torch.rand(5, 3), [0, 5], batch=torch.zeros(5, dtype=torch.int64))

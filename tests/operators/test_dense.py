@@ -117,6 +117,21 @@ def test_queries_without_keys(n_keys, rng):
 
 
 @every_operator
+@pytest.mark.parametrize(
+    ("cu_q", "cu_k"), [((0, 2, 5, 5), (0, 20, 21, 621)), ((0, 0, 5), (0, 600, 600))]
+)
+def test_many_keys_of_sequences_without_queries(cu_q, cu_k, name, rng):
+    static = {"cu_q": int64(*cu_q), "cu_k": int64(*cu_k)}
+    sizes = {"Tq": cu_q[-1], "Tk": cu_k[-1], "Hq": 2, "Hk": 1, "Tt": 1}
+    call = Call(case(name, **sizes, **static), None, rng)
+    value, t_value, gradients, seconds = expected_faces(call)
+    assert_all_close(call.forward(), [value], rtol=1e-11, atol=1e-11)
+    assert_all_close(call.jvp(), [t_value], rtol=1e-11, atol=1e-11)
+    assert_all_close(call.vjp(), gradients, rtol=1e-11, atol=1e-11)
+    assert_all_close(call.hvp(), seconds, rtol=1e-10, atol=1e-10)
+
+
+@every_operator
 @pytest.mark.parametrize("n_keys", [6, 200, 1300])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_large_logits(n_keys, dtype, name, rng):

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["as_arrays", "full_precision", "integers"]
+__all__ = ["as_arrays", "full_precision", "integers", "is_integral"]
 
 
 @contextlib.contextmanager
@@ -37,9 +37,9 @@ def integers(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """Convert integers to another type; none wraps around to another valid number.
 
     Numbers that do not fit become the largest or the smallest one, which is an error where it is
-    used: rows that belong to no edge may hold anything.
+    used: rows that belong to no edge may hold anything. Tensors of no integers stay as they are.
     """
-    if tensor.dtype is dtype or tensor.is_floating_point():
+    if tensor.dtype is dtype or not is_integral(tensor):
         return tensor
     if tensor.dtype is torch.uint64:
         tensor = tensor.view(torch.int64)
@@ -48,6 +48,12 @@ def integers(tensor: Tensor, dtype: torch.dtype) -> Tensor:
         limits = torch.iinfo(dtype)
         tensor = tensor.to(torch.int64).clamp(limits.min, limits.max)
     return tensor.to(dtype)
+
+
+def is_integral(tensor: Tensor) -> bool:
+    """True for integers, which truth values are not."""
+    kind = tensor.dtype
+    return not (kind.is_floating_point or kind.is_complex or kind is torch.bool)
 
 
 def full_precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:

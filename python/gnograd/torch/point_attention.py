@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from gnograd.torch import functional
 from gnograd.torch.adapter import not_compiled
-from gnograd.torch.arrays import full_precision, integers
+from gnograd.torch.arrays import full_precision, integers, is_integral
 from gnograd.torch.ball_tree import CloudLayout, ball_tree_order, clouds_of, pieces_of
 from gnograd.torch.point_attention_weights import rename_weights
 from gnograd.torch.point_compression import COMPRESSIONS, compress_stretches, compressor
@@ -296,10 +296,11 @@ class PointAttention(SparseBranches):
             Shapes or borders that do not fit, positions that are not finite.
         """
         name = type(self).__name__
-        if x.ndim != 2 or positions.ndim != 2 or x.shape[0] != positions.shape[0]:
+        shape = x.shape[:1] if x.ndim == 2 and x.shape[1] == self.dim else None
+        if positions.ndim != 2 or positions.shape[:1] != shape:
             raise ValueError(
                 f"{name}: x has shape {tuple(x.shape)}, positions {tuple(positions.shape)}: need "
-                "(N, dim) and (N, d)"
+                f"(N, {self.dim}) and (N, d)"
             )
         if batch is not None and cu_seqlens is not None:
             raise ValueError(f"{name}: batch and cu_seqlens are both given, needs one of them")
@@ -325,7 +326,7 @@ class PointAttention(SparseBranches):
         return out.index_select(0, order.argsort())
 
     def _checked(self, batch: Tensor, n: int) -> Tensor:
-        if batch.ndim != 1 or batch.shape[0] != n or batch.is_floating_point():
+        if batch.ndim != 1 or batch.shape[0] != n or not is_integral(batch):
             raise ValueError(
                 f"{type(self).__name__}: batch is of {batch.dtype} and shape {tuple(batch.shape)}, "
                 f"needs integers and ({n},)"

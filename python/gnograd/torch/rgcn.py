@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gnograd.torch import functional
 from gnograd.torch.adapter import not_compiled
-from gnograd.torch.arrays import integers
+from gnograd.torch.arrays import integers, is_integral
 from gnograd.torch.conv import CallInputs, Convolution
 from gnograd.torch.eager import is_eager
 from gnograd.torch.edges import Edges, ends_of, of_sources, used_rows
@@ -195,7 +195,7 @@ class RGCNConv(Convolution):
         table = weight.flatten(0, 1)
         src, dst = ends_of(graph, table.device)
         relation, n_nodes = edge_type, weight.shape[1]
-        if relation.is_floating_point() or relation.dtype is torch.bool:
+        if not is_integral(relation):
             raise TypeError(f"RGCNConv: edge_type is {relation.dtype}, needs integers")
         if call.edge_index is None and call.layout is None:  # a graph may have free rows
             used = used_rows(graph, table.device)

@@ -197,8 +197,12 @@ class SliceAttention(nn.Module):
             if cu_x is not None:
                 keys, bias = keys.repeat(batch, 1, 1), bias.repeat(batch, 1)
             logits: dict[str, Any] = {"cu_q": cu_x, "cu_k": cu_s, "scale": 1.0}
-            pooled = functional.attention_pool(
-                logits_of, keys, content, bias, temperature, **logits
+            pooled = torch.cat(
+                [  # operators take up to 256 features
+                    functional.attention_pool(logits_of, keys, part, bias, temperature, **logits)
+                    for part in content.split(256, dim=-1)
+                ],
+                dim=-1,
             )
         pooled = self.total(pooled)
         tokens = attend(pooled[..., :-1] / (pooled[..., -1:] + self.eps), cu_s)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch.adapter import not_compiled
-from gnograd.torch.arrays import integers
+from gnograd.torch.arrays import integers, is_integral
 
 __all__ = ["SparseBranches", "borders_of", "checked_borders"]
 
@@ -92,7 +92,7 @@ def checked_borders(
 ) -> Tensor:
     """Check borders (first item of every sequence, and the end) and copy them to the host."""
     cu = torch.as_tensor(cu_seqlens).cpu()
-    if cu.is_floating_point() or cu.dim() != 1 or len(cu) < 1:
+    if not is_integral(cu) or cu.dim() != 1 or len(cu) < 1:
         raise ValueError(
             f"{name} is of {cu.dtype} and shape {tuple(cu.shape)}, "
             "needs integers and (n_sequences + 1,)"
