@@ -310,4 +310,5 @@ $(VENV)/installed: $(VENV)/dependencies $(SOURCES)
 	mkdir -p build/wheel
 	$(BIN)/pip install -q --disable-pip-version-check --no-build-isolation --no-deps \
 		-Cbuild-dir=build/wheel -Csetup-args=-Dcuda=disabled -Csetup-args=-Dsimt=disabled .
+	$(BIN)/python tools/settle.py build/wheel
 	touch $@
