@@ -595,6 +595,10 @@ def test_inspect_says_what_train_does(tmp_path: Path) -> None:
     assert len(shown) == 3 and shown == re.findall(told, trained)
     assert "training: 3 samples of 20 points" in trained
     # the same refusals
+    for command in (("inspect", path), ("train", "points", "--data", path, "--out", run)):
+        both = "--held-out=0.3", "--validation", path
+        result = gnograd(*command, "--state=u", *both)
+        assert result.exit_code == 2 and "of no use beside --validation" in result.output
     np.savez(path, points=x, u=1e30 * u, f=rng.random((6, 20)))
     for command in (("inspect", path), ("train", "points", "--data", path, "--out", run)):
         assert "bring it to other units" in refused(*command, "--state=u")

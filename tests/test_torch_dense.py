@@ -684,3 +684,14 @@ def test_rotary_keeps_angles_of_half_precision():
         rotary(q, x[:3])
     with pytest.raises(ValueError, match=r"positions \(4, 2\), need"):
         rotary(q, x[:, :2])
+
+
+@pytest.mark.parametrize("size", ["dim", "heads", "dim_head", "slice_num", "n_global_queries"])
+def test_sizes_of_nothing_are_refused(size):
+    for kind, own in (gt.SliceAttention, "slice_num"), (gt.FLARE, "n_global_queries"):
+        if size in ("dim", "heads", "dim_head", own):
+            for number in (0, -1):
+                with pytest.raises(
+                    ValueError, match=f"^{kind.__name__}: {size} is {number}, needs at least 1"
+                ):
+                    kind(**{"dim": 8, size: number})

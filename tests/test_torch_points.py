@@ -440,3 +440,10 @@ def test_errors_name_the_layer():
             layer(torch.randn(1, 8), torch.rand(1, 3), torch.tensor([0, 1], dtype=wrong))
     with pytest.raises(ValueError, match="PointAttention: batch and cu_seqlens are both given"):
         layer(torch.randn(5, 8), torch.rand(5, 3), [0, 5], batch=torch.zeros(5, dtype=torch.int64))
+    batch = torch.tensor([0, 0, 1, 1, 2])
+    with pytest.raises(ValueError, match="PointAttention: batch has 2, but batch_size is 2"):
+        layer(torch.randn(5, 8), torch.rand(5, 3), batch=batch, batch_size=2)
+    with pytest.raises(ValueError, match=r"positions has shape \(5, 0\), needs \(N, d\), d > 0"):
+        gt.ball_tree_order(torch.rand(5, 0))
+    with pytest.raises(ValueError, match=r"batch has shape \(5,\), needs \(4,\)"):
+        gt.ball_tree_order(torch.rand(4, 3), batch)

@@ -139,7 +139,7 @@ def train_points(
     compile: Annotated[bool, typer.Option("--compile", help="Have PyTorch compile it.")] = False,
 ) -> None:
     """Train on your own files: functions on points and meshes in 1 to 3 dimensions."""
-    config.check()
+    config.check(files.validation)
     if config.noise and arrays.state is None:
         raise typer.BadParameter("is added to states; needs --state", param_hint="--noise")
     roles = arrays.roles()
@@ -185,7 +185,7 @@ def inspect(
 ) -> None:
     """Show what is in files of data, what it is taken as, and whether it fits."""
     roles = arrays.roles()
-    config.check()
+    config.check(held_out.validation)
     if picture is not None and picture.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise typer.BadParameter(
             "needs a name that ends in .png, .pdf or .svg", param_hint="--picture"

@@ -6,6 +6,7 @@ No job is imported, so that ``--help`` need not load SciPy, Matplotlib or PyTorc
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from enum import Enum
 from functools import partial
@@ -266,8 +267,10 @@ class Preparation:
     held_out: float = option(0.2, "Part of the samples that is held out.", min=0.01, max=0.9)
     seed: int = Seed(0)
 
-    def check(self) -> None:
-        """Raise `typer.BadParameter` for a radius that makes no sense."""
+    def check(self, validation: Sequence[Path] | None) -> None:
+        """Raise `typer.BadParameter` for what makes no sense, also beside these samples."""
+        if validation and self.held_out != Preparation.held_out:
+            raise typer.BadParameter("is of no use beside --validation", param_hint="--held-out")
         if self.radius is not None and self.model == "magno":
             raise typer.BadParameter("magno's follow from its grid", param_hint="--radius")
         if self.radius is not None and not 0 < self.radius < math.inf:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["as_arrays", "full_precision", "integers", "is_integral"]
+__all__ = ["as_arrays", "full_precision", "integers", "is_integral", "need_positive"]
 
 
 @contextlib.contextmanager
@@ -54,6 +54,19 @@ def is_integral(tensor: Tensor) -> bool:
     """True for integers, which truth values are not."""
     kind = tensor.dtype
     return not (kind.is_floating_point or kind.is_complex or kind is torch.bool)
+
+
+def need_positive(name: str, **sizes: int) -> None:
+    """Check sizes of a layer.
+
+    Raises
+    ------
+    ValueError
+        One is less than 1.
+    """
+    for argument, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name}: {argument} is {size}, needs at least 1")
 
 
 def full_precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:

@@ -53,10 +53,13 @@ def ball_tree_order(positions: Tensor, batch: Tensor | None = None) -> Tensor:
     >>> ball_tree_order(positions, torch.tensor([0, 0, 1, 1]))
     tensor([1, 0, 3, 2])
     """
-    if positions.ndim != 2 or (batch is not None and batch.shape != positions.shape[:1]):
+    if positions.ndim != 2 or positions.shape[1] < 1:
         raise ValueError(
-            f"ball_tree_order: positions has shape {tuple(positions.shape)}, needs (N, d)"
-            + ("" if batch is None else f"; batch has {tuple(batch.shape)}, needs (N,)")
+            f"ball_tree_order: positions has shape {tuple(positions.shape)}, needs (N, d), d > 0"
+        )
+    if batch is not None and batch.shape != positions.shape[:1]:
+        raise ValueError(
+            f"ball_tree_order: batch has shape {tuple(batch.shape)}, needs ({positions.shape[0]},)"
         )
     return _ball_tree_order(positions.detach(), batch)
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch import functional
+from gnograd.torch.arrays import need_positive
 from gnograd.torch.slice_attention import equal_borders, items_of
 
 __all__ = ["FLARE"]
@@ -34,6 +35,11 @@ class FLARE(nn.Module):
         Latent tokens of a head.
     scale : float
         Factor of the logits: 1 in PhysicsNeMo.
+
+    Raises
+    ------
+    ValueError
+        A size of 0 or less.
 
     See Also
     --------
@@ -67,6 +73,13 @@ class FLARE(nn.Module):
         scale: float = 1.0,
     ) -> None:
         super().__init__()
+        need_positive(
+            type(self).__name__,
+            dim=dim,
+            heads=heads,
+            dim_head=dim_head,
+            n_global_queries=n_global_queries,
+        )
         self.dim, self.heads, self.dim_head, self.scale = dim, heads, dim_head, scale
         self.q_global = nn.Parameter(torch.randn(1, heads, n_global_queries, dim_head))
         self.in_project_x = nn.Linear(dim, heads * dim_head)

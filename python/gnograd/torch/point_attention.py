@@ -317,6 +317,10 @@ class PointAttention(SparseBranches):
                 _check_sorted(name, batch)
             if batch_size is None:
                 batch_size = _largest(batch) + 1
+            elif batch.is_cpu and not torch.compiler.is_compiling():
+                largest = _largest(batch)
+                if largest >= batch_size:
+                    raise ValueError(f"{name}: batch has {largest}, but batch_size is {batch_size}")
             ones = torch.ones_like(batch)
             cu = borders_of(ones.new_zeros(batch_size).scatter_add(0, batch, ones))
             layout = clouds_of(cu, x.shape[0], self.ball_size, self.compress_size, self.query_group)

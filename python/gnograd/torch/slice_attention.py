@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from gnograd.torch import functional
-from gnograd.torch.arrays import integers
+from gnograd.torch.arrays import integers, need_positive
 from gnograd.torch.dropout import gumbel_noise
 from gnograd.torch.sparse_branches import checked_borders
 
@@ -50,6 +50,11 @@ class SliceAttention(nn.Module):
     gumbel : bool, optional
         Add Gumbel noise to the logits. Left out: in training with `plus`. PhysicsNeMo draws it in
         evaluation as well.
+
+    Raises
+    ------
+    ValueError
+        A size of 0 or less.
 
     See Also
     --------
@@ -96,6 +101,8 @@ class SliceAttention(nn.Module):
         gumbel: bool | None = None,
     ) -> None:
         super().__init__()
+        sizes = {"dim": dim, "heads": heads, "dim_head": dim_head, "slice_num": slice_num}
+        need_positive(type(self).__name__, **sizes)
         self.dim, self.heads, self.dim_head, self.slice_num = dim, heads, dim_head, slice_num
         self.plus, self.eps, self.temperature_range = plus, eps, temperature_range
         self.gumbel = gumbel
