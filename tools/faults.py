@@ -158,6 +158,8 @@ SPARSE = _faults(
     ("nsa jvp: without the mean", "nsa/nsa_tangents.fypp",
      "out_tangent(j, row) = out_tangent(j, row) - t*out(j, row)",
      "out_tangent(j, row) = out_tangent(j, row)", "nsa"),
+    ("dense: keys that no query sees cut the others", "dense/stretches.fypp",
+     ".and. .not. plan%alone", "", "dense"),
     ("dense: stretches of keys join without their maxima", "dense/stretches.fypp",
      "part_sums(i*heads + head)*exp(own - lse(row))", "part_sums(i*heads + head)", "dense"),
     ("dense hvp: a temperature's tangent does not turn the gradient", "nsa/nsa_tempering.fypp",

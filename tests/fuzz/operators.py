@@ -199,14 +199,21 @@ def tokens(trial, operator, static, sizes, dense):
     if not operator.arrays:
         return
     for word in ("T", "Tq", "Tk"):
-        sizes[word] = trial.pick(*(() if dense else (0, 70)), 1, 3, 6, 20)
+        # 600 is behind all sizes at which kernels cut sequences
+        sizes[word] = trial.pick(*(() if dense else (0, 70, 600)), 1, 3, 6, 20)
     n_sequences = sizes["n_sequences"] = trial.pick(1, 2, 3)
     query_block = static.get("query_block", 1)
     packed = trial.chance(0.4) and query_block < MANY
     for label, end, step in (("cu", "T", 1), ("cu_q", "Tq", query_block), ("cu_k", "Tk", 1)):
         if label in operator.static:
-            cuts = np.sort(trial.rng.integers(0, sizes[end] // step + 1, n_sequences - 1)) * step
-            static[label] = np.array([0, *cuts, sizes[end]], np.int64) if packed else None
+            most = sizes[end] // step
+            # also sequences of nothing beside one of all
+            cuts = [
+                trial.pick(0, most, int(trial.rng.integers(0, most + 1)))
+                for _ in range(n_sequences - 1)
+            ]
+            borders = [0, *(step * cut for cut in sorted(cuts)), sizes[end]]
+            static[label] = np.array(borders, np.int64) if packed else None
     if operator.name == "select_blocks":
         static["n_keys"] = sizes["n_keys"] = sizes["Tk"]
         static["n_blocks"] += static["first_blocks"] + static["local_blocks"]
