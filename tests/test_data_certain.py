@@ -45,6 +45,19 @@ def test_samples_of_patterns_belong_together(tmp_path: Path, suffix: str) -> Non
     assert all(np.array_equal(2 * s.inputs, s.outputs) for s in data.samples)
 
 
+def test_samples_of_patterns_are_compared_by_number(tmp_path: Path) -> None:
+    given = {f"{{a}}_{k:02}": np.full(12, k) for k in (1, 2, 10)}
+    given |= {f"u_{k}": np.full(12, 2 * k) for k in (1, 2, 10)}
+    roles = Roles(inputs=("{a}_*",), outputs=("u_*",))
+    np.savez(tmp_path / "a.npz", points=X, **given)
+    data = read(tmp_path / "a.npz", roles)
+    assert [s.outputs[0, 0] for s in data.samples] == [2, 4, 20]
+    assert all(np.array_equal(2 * s.inputs, s.outputs) for s in data.samples)
+    np.savez(tmp_path / "b.npz", points=X, **given, **{"{a}_11": np.ones(12)})
+    with pytest.raises(DataError, match=r"array '\{a\}_11' has none beside it that fits 'u_\*'"):
+        read(tmp_path / "b.npz", roles)
+
+
 def test_all_fields_with_components_first_are_asked_about(tmp_path: Path) -> None:
     given = {"points": X, "a": np.ones((2, 12)), "u": np.ones((2, 12))}
     np.savez(tmp_path / "a.npz", **given)
@@ -269,6 +282,11 @@ def test_files_of_something_else_are_not_replaced(samples: Path, tmp_path: Path)
         assert [f.name for f in out.iterdir()] == [name]
         assert (out / name).read_text() == '{"of": "mine"}'
     assert train(samples, tmp_path / "config_json", "--fresh")[0] == 0
+    for text in ("mine", "[1]", "5", "\xff"):
+        (tmp_path / "odd").mkdir(exist_ok=True)
+        (tmp_path / "odd/config.json").write_text(text, encoding="latin-1")
+        status, said = train(samples, tmp_path / "odd")
+        assert status == 1 and "config.json: would be replaced" in said
     (out / name).unlink()
     # a run that was stopped before its first checkpoint left its options
     (out / "config.json").write_bytes((tmp_path / "config_json/config.json").read_bytes())
@@ -284,7 +302,7 @@ def test_a_run_is_not_written_among_its_data(samples: Path, tmp_path: Path) -> N
 
 def test_options_of_a_file_are_there_once(samples: Path, tmp_path: Path) -> None:
     for text, told in (
-        ('{"epochs": 1, "epochs": 2}', "'epochs' twice"),
+        ('{"epochs": 1, "epochs": 2}', "c.json has 'epochs' twice"),
         ('{"learning-rate": 1, "learning_rate": 2}', "'learning_rate' twice"),
         ('{"epochs": true}', "'epochs' has a value that is not of an option"),
     ):

@@ -3,7 +3,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,15 @@ _OF_RUNS = (DESCRIPTION, "model.safetensors", HISTORY, RESULTS, EXAMPLES)
 """Other files of runs."""
 
 
+def _is_of_run(options: Path) -> bool:
+    """Whether a file has the options of a run."""
+    try:
+        found = json.loads(read_text(options))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and "out" in found
+
+
 @dataclass(frozen=True)
 class Run:
     """Place and surroundings of a training."""
@@ -65,8 +74,7 @@ class Run:
         """
         there = [directory / name for name in _OF_RUNS if (directory / name).exists()]
         options = self.directory / CONFIG
-        with suppress(OSError, ValueError, RecursionError):
-            there += [] if "out" in json.loads(read_text(options)) else [options]
+        there += [options] if options.exists() and not _is_of_run(options) else []
         if there:
             raise JobError(
                 f"{there[0]}: would be replaced, but is of no run that can be continued; choose "

@@ -4,7 +4,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import MISSING, asdict, field, fields, is_dataclass
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -93,7 +93,7 @@ def from_file(ctx: typer.Context, path: Path | None) -> Path | None:
     if path is None:
         return None
     try:
-        found = json.loads(read_text(path), object_pairs_hook=_once)
+        found = json.loads(read_text(path), object_pairs_hook=partial(_once, path))
     except (OSError, ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{path} cannot be read, needs JSON") from error
     if not isinstance(found, dict):
@@ -111,12 +111,12 @@ def from_file(ctx: typer.Context, path: Path | None) -> Path | None:
     return path
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Values by the names of options, each of which may be there once."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         name = name.replace("-", "_")
         if name in found:
-            raise typer.BadParameter(f"the file has '{name}' twice")
+            raise typer.BadParameter(f"{path} has '{name}' twice")
         found[name] = value
     return found

@@ -65,8 +65,9 @@ SUFFIXES: dict[str, Callable[[Path], Contents]] = {
 }
 """Readers by the suffixes of files."""
 
-_GAP = 1.4
-"""Longest step of numbers in names, relative to the shortest, that rounding may explain."""
+_GAP, _ROUNDING = 1.4, 2.5
+"""What rounding may explain of the steps of numbers in names: the longest relative to the shortest,
+and their difference in units of the last digit (each end is off by half of one)."""
 
 
 def _by_vtk(path: Path, error: DataError) -> Contents:
@@ -304,24 +305,30 @@ def _is_mesh(path: Path) -> bool:
 
 
 def _check_order(files: Sequence[Path]) -> None:
-    """Raise DataError if numbers in names, as decimal ones, have another order, or are uneven."""
-    texts = [re.findall(r"[0-9]+(?:\.[0-9]+)?", f.stem) for f in files]
-    numbers = [[float(n) for n in text] for text in texts]
+    """Raise DataError if numbers in names, as decimal ones, have another order."""
+    numbers = [[float(text) for text in _numbers_in(f)] for f in files]
     for before, after, a, b in zip(files, files[1:], numbers, numbers[1:], strict=False):
         if a > b:
             raise DataError(
                 f"{after}: if the numbers in names are decimal, it comes before {before.name}, "
                 "else behind it; number the files, or list them with their times in a .pvd file"
             )
-    # the one number that differs among names is a time, or grows with it
-    columns = list(zip(*numbers, strict=True)) if len({*map(len, numbers)}) == 1 else []
-    differ = [k for k, column in enumerate(columns) if len(set(column)) > 1]
+
+
+def _check_even(files: Sequence[Path]) -> None:
+    """Raise DataError if the one number that differs among names is uneven.
+
+    It is a time, or grows with it.
+    """
+    texts = [_numbers_in(file) for file in files]
+    columns = list(zip(*texts, strict=True)) if len({*map(len, texts)}) == 1 else []
+    differ = [column for column in columns if len({*map(float, column)}) > 1]
     if len(differ) != 1:
         return
-    digits = max(len(text[differ[0]].partition(".")[2]) for text in texts)
-    steps = np.diff(columns[differ[0]])
+    unit = 10.0 ** -max(len(text.partition(".")[2]) for text in differ[0])
+    steps = np.diff([float(text) for text in differ[0]])
     short, k = steps.min(), int(np.argmax(steps))
-    if short > 0 and (steps[k] > _GAP * short or steps[k] - short > 2.5 * 10.0**-digits):
+    if short > 0 and (steps[k] > _GAP * short or steps[k] - short > _ROUNDING * unit):
         raise DataError(
             f"{files[k + 1]}: the numbers in the names of the times are uneven: a step is "
             f"{steps[k]:.7g} from {files[k].name}, and {short:.7g} elsewhere; if no time is "
@@ -329,10 +336,17 @@ def _check_order(files: Sequence[Path]) -> None:
         )
 
 
+def _numbers_in(file: Path) -> list[str]:
+    """Numbers in the name of a file, as decimal ones."""
+    return re.findall(r"[0-9]+(?:\.[0-9]+)?", file.stem)
+
+
 def _as_times(loaded: Sequence[Contents], states: Sequence[str]) -> Contents:
     """Join meshes with one time each to a trajectory."""
     first = loaded[0]
-    _check_order([each.path for each in loaded])
+    paths = [each.path for each in loaded]
+    _check_order(paths)
+    _check_even(paths)
     for each in loaded:
         if each.series:
             raise DataError(f"{each.path}: has several times; give it as a path of its own")

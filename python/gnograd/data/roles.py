@@ -215,6 +215,10 @@ def assign(contents: Contents, roles: Roles, needs_outputs: bool = True) -> Assi
     )
 
 
+_Key = tuple[str | int, ...]
+"""What stands for the ``*`` of a pattern: words, and numbers by their values."""
+
+
 def arranged(contents: Contents, roles: Roles) -> Contents:
     """Join arrays of a file as roles require: coordinates of points, and samples, to one array.
 
@@ -236,7 +240,7 @@ def arranged(contents: Contents, roles: Roles) -> Contents:
     names = [roles.points, roles.output_points, roles.time]
     for several in (roles.inputs, roles.outputs, roles.parameters, roles.states):
         names += several or ()
-    joined: dict[str, list[tuple[str, ...]]] = {}
+    joined: dict[str, dict[_Key, str]] = {}
     for name in names:
         if name is not None and "*" in name and name not in contents.arrays:
             contents, joined[name] = _with_samples(contents, name)
@@ -251,27 +255,27 @@ def arranged(contents: Contents, roles: Roles) -> Contents:
     return contents
 
 
-def _check_same_samples(
-    contents: Contents, joined: Mapping[str, Sequence[tuple[str, ...]]]
-) -> None:
+def _check_same_samples(contents: Contents, joined: Mapping[str, Mapping[_Key, str]]) -> None:
     """Raise DataError if a sample of one pattern is not there in another one."""
     for (one, some), (other, others) in combinations(joined.items(), 2):
-        if one.count("*") != other.count("*") or some == others:
-            continue
-        pattern, lacks = (other, one) if set(others) - set(some) else (one, other)
-        (odd, *_) = sorted(set(some) ^ set(others))
-        there = pattern.replace("*", "{}").format(*odd)
-        raise DataError(
-            f"{contents.path}: array '{there}' has none beside it that fits '{lacks}', which is "
-            "needed for each sample"
-        )
+        odd = sorted(some.keys() ^ others.keys(), key=repr)
+        if one.count("*") == other.count("*") and odd:
+            name, lacks = (some[odd[0]], other) if odd[0] in some else (others[odd[0]], one)
+            raise DataError(
+                f"{contents.path}: array '{name}' has none beside it that fits '{lacks}', which is "
+                "needed for each sample"
+            )
 
 
-def _with_samples(contents: Contents, pattern: str) -> tuple[Contents, list[tuple[str, ...]]]:
-    """Join all arrays whose names match a pattern, and tell what stands for its ``*``."""
+def _with_samples(contents: Contents, pattern: str) -> tuple[Contents, dict[_Key, str]]:
+    """Join all arrays whose names match a pattern; their names by what stands for its ``*``."""
     fits = re.compile("(.*)".join(map(re.escape, pattern.split("*"))))
-    parts_of = {name: m.groups() for name in contents.arrays if (m := fits.fullmatch(name))}
-    found = sorted(parts_of, key=lambda name: by_number("/".join(parts_of[name])))
+    order = {
+        name: by_number("/".join(match.groups()))
+        for name in contents.arrays
+        if (match := fits.fullmatch(name))
+    }
+    found = sorted(order, key=order.__getitem__)
     if not found:
         raise DataError(f"{contents.path}: no array fits '{pattern}' ({_listed(contents)})")
     first = contents.arrays[found[0]]
@@ -297,7 +301,7 @@ def _with_samples(contents: Contents, pattern: str) -> tuple[Contents, list[tupl
         stacked = np.stack(parts)
     units_of = {**contents.units, pattern: max(units)}
     made = replace(contents, arrays=rest | {pattern: stacked}, units=units_of)
-    return made, [parts_of[name] for name in found]
+    return made, {tuple(order[name][0]): name for name in found}
 
 
 def by_number(name: str) -> tuple[list[str | int], str]:
