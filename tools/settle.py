@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 FEW = 30
-"""Compilations."""
+"""Compilations up to which nothing is settled."""
 
 
 def ninja(build: Path, *options: str) -> str:
@@ -25,8 +25,8 @@ def ninja(build: Path, *options: str) -> str:
 def main(build: Path) -> None:
     """Make no module file older than what it is made of, if much would be compiled for that."""
     ninja(build, "-t", "restat")
-    # few are those of a change, which cost less than what settles them: compiling all once more
-    if ninja(build, "-n").count("Compiling") < FEW:
+    # to settle the few that follow from a change would have all compiled once more
+    if ninja(build, "-n").count("Compiling") <= FEW:
         return
     newest = newest_of([*build.rglob("*.f90"), *Path("fortran").rglob("*.f90")])
     # the kernels' modules, then those that also wait for the kernels' objects
@@ -39,8 +39,8 @@ def main(build: Path) -> None:
 
 
 def newest_of(paths: Iterable[Path]) -> int:
-    """Time of the newest file."""
-    return max(path.stat().st_mtime_ns for path in paths)
+    """Time of the newest file, 0 without one."""
+    return max((path.stat().st_mtime_ns for path in paths), default=0)
 
 
 if __name__ == "__main__":
