@@ -110,7 +110,7 @@ def test_meshes_of_a_trajectory_have_the_same_cells(tmp_path: Path) -> None:
 
 
 def test_xdmf_with_one_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As FEniCS writes a function that does not change in time."""
+    """FEniCS writes a function that does not change in time as one step."""
     monkeypatch.chdir(tmp_path)  # meshio writes the numbers of an XDMF series there
     meshio = pytest.importorskip("meshio")
     pytest.importorskip("h5py")
@@ -123,7 +123,7 @@ def test_xdmf_with_one_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_tensors_of_a_mesh_are_channels(tmp_path: Path) -> None:
-    """As VTK's legacy files have them."""
+    """Legacy files of VTK have tensors of 3 x 3."""
     stress = np.random.default_rng(0).random((5, 3, 3))
     lines = ["# vtk DataFile Version 2.0", "stress", "ASCII", "DATASET UNSTRUCTURED_GRID"]
     given = mesh(np.ones(5))
@@ -186,7 +186,7 @@ def test_dates_are_times(tmp_path: Path, suffix: str) -> None:
 
 
 def test_times_are_known_by_their_unit(tmp_path: Path) -> None:
-    """As in files of ERA5, whose times are called valid_time."""
+    """Files of ERA5 call their times valid_time."""
     netcdf = pytest.importorskip("netCDF4")
     with netcdf.Dataset(tmp_path / "a.nc", "w") as file:
         file.createDimension("valid_time", 4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What arrays in files mean."""
+"""Meanings of arrays in files."""
 
 from pathlib import Path
 

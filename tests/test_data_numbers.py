@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What numbers in files stand for: packing, units, times."""
+"""Meanings of numbers in files: packing, units, times."""
 
 from pathlib import Path
 from typing import Any

@@ -317,7 +317,7 @@ def test_netcdf_of_all_versions(tmp_path: Path) -> None:
 
 
 def test_tables(tmp_path: Path) -> None:
-    """As ParaView, COMSOL, NumPy and spreadsheets write them."""
+    """ParaView, COMSOL, NumPy and spreadsheets write such names."""
     rng = np.random.default_rng(0)
     x, u = rng.random((6, 2)), rng.random((6, 2))
     rows = np.c_[u, x, np.zeros(6), x[:, 0] + 1]

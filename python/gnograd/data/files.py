@@ -66,8 +66,8 @@ SUFFIXES: dict[str, Callable[[Path], Contents]] = {
 """Readers by the suffixes of files."""
 
 _GAP, _ROUNDING = 1.4, 2.5
-"""What rounding may explain of the steps of numbers in names: the longest relative to the shortest,
-and their difference in units of the last digit (each end is off by half of one)."""
+"""Bounds of what rounding explains among steps of numbers in names: the longest relative to the
+shortest, and their difference in units of the last digit, of which each end is off by half."""
 
 
 def _by_vtk(path: Path, error: DataError) -> Contents:

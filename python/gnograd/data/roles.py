@@ -216,7 +216,7 @@ def assign(contents: Contents, roles: Roles, needs_outputs: bool = True) -> Assi
 
 
 _Key = tuple[str | int, ...]
-"""What stands for the ``*`` of a pattern: words, and numbers by their values."""
+"""Words, and values of numbers, that stand for the ``*`` of a pattern."""
 
 
 def arranged(contents: Contents, roles: Roles) -> Contents:
