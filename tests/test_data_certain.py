@@ -315,3 +315,60 @@ def test_options_of_a_file_are_there_once(samples: Path, tmp_path: Path) -> None
 
 def test_points_in_a_plane_are_told(samples: Path) -> None:
     assert "note: all points have z = 0.5" in gnograd("inspect", samples, "--outputs", "u")[1]
+
+
+@pytest.mark.parametrize("fill", [-9999.0, 1e20, np.float32(9.969209968386869e36), -99999])
+@pytest.mark.parametrize("suffix", ["npz", "csv"])
+def test_fill_values_are_no_numbers_without_a_word(
+    tmp_path: Path, fill: float, suffix: str
+) -> None:
+    rng = np.random.default_rng(3)
+    land = np.arange(12) % 4 == 1
+    a, u = rng.standard_normal((2, 12))
+    given = {"x": X[:, 0], "y": X[:, 1], "a": a, "u": np.where(land, fill, u)}
+    path = tmp_path / f"a.{suffix}"
+    if suffix == "csv":
+        rows = np.stack(list(given.values()), axis=1)
+        np.savetxt(path, rows, delimiter=",", header=",".join(given), comments="", fmt="%.9g")
+    else:
+        np.savez(path, **given)
+    named = {"points": "x,y", "inputs": ("a",), "outputs": ("u",)}
+    for mask in (None, "nan"):
+        with pytest.raises(
+            DataError, match=f"'u' is {float(fill):.7g} at 3 places".replace("+", ".")
+        ):
+            read(path, Roles(**named, mask=mask))
+    (sample,) = read(path, Roles(**named, mask="none")).samples
+    assert np.array_equal(sample.outputs[:, 0], np.float32(given["u"]))
+    data = read(path, Roles(**named, mask=repr(float(fill))))
+    (sample,) = data.samples
+    np.testing.assert_allclose(sample.points, X[~land], rtol=1e-8)
+    np.testing.assert_allclose(sample.outputs[:, 0], u[~land], rtol=1e-6)
+    assert data.left_out["points without data"] == "--mask leaves out up to 3 of a sample"
+
+
+def test_numbers_that_only_resemble_fill_values_are_numbers(tmp_path: Path) -> None:
+    """One of a kind, of the size of others, and all of a channel."""
+    u = np.random.default_rng(4).standard_normal((12, 3))
+    u[2, 0], u[:, 1] = -9999, 99
+    u[:, 2] = np.where(np.arange(12) % 2, 999, 101)
+    np.savez(tmp_path / "a.npz", points=X, a=u[:, :1], u=u)
+    (sample,) = read(tmp_path / "a.npz", Roles(inputs=("a",), outputs=("u",))).samples
+    assert np.array_equal(sample.outputs, np.float32(u))
+
+
+def test_fill_values_are_told_in_one_channel_and_in_parameters(tmp_path: Path) -> None:
+    u = np.full((5, 12, 2), 1e5)
+    u[:, :, 1] = np.arange(12)
+    u[2:4, 5, 1] = -9999
+    given = {"points": X, "a": np.ones((5, 12)), "u": u}
+    np.savez(tmp_path / "a.npz", **given)
+    with pytest.raises(DataError, match="'u' is -9999 at 2 places, and at most 11 in magnitude"):
+        read(tmp_path / "a.npz", Roles(inputs=("a",), outputs=("u",)))
+    data = read(tmp_path / "a.npz", Roles(inputs=("a",), outputs=("u",), mask="-9999"))
+    assert [len(s.points) for s in data.samples] == [12, 12, 11, 11, 12]
+    given |= {"u": u[..., :1], "parameters": np.array([1, 2, -999, 3, -999.0])[:, None]}
+    np.savez(tmp_path / "a.npz", **given)
+    for mask in (None, "-999"):
+        with pytest.raises(DataError, match=r"'parameters' is -999 at 2 places.*leave it out"):
+            read(tmp_path / "a.npz", Roles(inputs=("a",), outputs=("u",), mask=mask))

@@ -365,8 +365,9 @@ class Places:
     )
     mask: str | None = option(
         None,
-        "Leave out points where this field is 0 or, for nan, where any is not finite.",
-        metavar="ARRAY|nan",
+        "Leave out points where this field is 0, where any is not finite (nan) or is this number. "
+        "With none every number counts, also one that looks like a fill value.",
+        metavar="ARRAY|NUMBER|nan|none",
     )
 
     def roles(self, **more: Any) -> Roles:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,78 @@ from numpy.typing import NDArray
 from gnograd.data.cells import part_of
 from gnograd.data.contents import Contents, DataError
 from gnograd.data.samples import Sample, Unmasked
+from gnograd.data.stored import blocks
 
-__all__ = ["Masking"]
+__all__ = ["Fill", "Masking", "extremes", "fill_value"]
 
 Array = NDArray[Any]
+
+_FILLS = np.float32(
+    [99, 999, 9999, 99999, 32767, 32768, 1e10, 1e15, 1e20, 1e30, 1e35, 1e36, 9.969209968386869e36,
+     1e37, np.finfo(np.float32).max]
+)  # fmt: skip
+"""Magnitudes of what programs write where there is no data; 9.97e36 is NetCDF's own."""
+_BEYOND = 10
+"""Ratio to the largest of the other numbers from which on such a number is doubtful."""
+_CHANNELS = 8
+"""Length of a last axis up to which each of its columns is looked at by itself."""
+
+
+class Fill(NamedTuple):
+    """Number that seems to mark where there is no data."""
+
+    value: float
+    places: int
+    others: float
+    """Largest magnitude of the other numbers."""
+
+
+def extremes(array: Array, known: bool) -> tuple[Array, Array]:
+    """Least and largest numbers, as float32, of an array, or of each of a few channels.
+
+    Parameters
+    ----------
+    array : ndarray
+    known : bool
+        Whether every number is one: then one that is not finite, or not in float32, is seen in the
+        result. Otherwise NaN are passed over.
+    """
+    n = array.shape[-1] if array.ndim > 1 and array.shape[-1] <= _CHANNELS else 1
+    lower, higher = (np.minimum, np.maximum) if known else (np.fmin, np.fmax)
+    least, most = np.full(n, np.inf, np.float32), np.full(n, -np.inf, np.float32)
+    for part in _columns(array, n):
+        lower(least, lower.reduce(part), out=least)
+        higher(most, higher.reduce(part), out=most)
+    return least, most
+
+
+def fill_value(array: Array, ends: tuple[Array, Array]) -> Fill | None:
+    """Usual fill value that an array, or a channel of it, has more than once, far from all else.
+
+    Parameters
+    ----------
+    array : ndarray
+    ends : pair of ndarray
+        Its `extremes`.
+    """
+    for end in ends:
+        for k in np.flatnonzero(np.isin(np.abs(end), _FILLS)):
+            count, rest, others = 0, 0, np.float32(0)
+            for part in _columns(array, len(end)):
+                there = part[:, k] == end[k]
+                count += int(there.sum())
+                rest += int((~there).sum())
+                others = np.fmax.reduce(np.abs(part[~there, k]), initial=others)
+            if count > 1 and rest and _BEYOND * others <= abs(end[k]):
+                return Fill(float(end[k]), count, float(others))
+    return None
+
+
+def _columns(array: Array, n: int) -> Iterator[Array]:
+    """Parts of an array as float32 (rows, n), some megabytes at a time."""
+    for _, part in blocks(array):
+        with np.errstate(over="ignore"):
+            yield part.astype(np.float32, copy=False).reshape(-1, n)
 
 
 class Masking:
@@ -25,10 +93,12 @@ class Masking:
     Parameters
     ----------
     contents : Contents
+    fill : float, optional
+        Number that is no data, as NaN.
     """
 
-    def __init__(self, contents: Contents) -> None:
-        self.contents = contents
+    def __init__(self, contents: Contents, fill: float | None = None) -> None:
+        self.contents, self.fill = contents, fill
         self._parts: dict[tuple[int, bytes], Any] = {}
 
     def kept(self, samples: Sequence[tuple[Sample, Array | None]]) -> list[Sample]:
@@ -38,7 +108,7 @@ class Masking:
         ----------
         samples : sequence of (Sample, ndarray or None)
             With a field (n, 1) that is 0 at points without data, whatever other fields are there;
-            or None for points where all fields, at all times, are finite.
+            or None for points where all fields, at all times, are finite and not the fill value.
 
         Raises
         ------
@@ -58,8 +128,8 @@ class Masking:
             keep = known[:, 0] != 0
             asked = keep if same else np.ones(len(sample.queries), bool)
         else:
-            keep = _finite(here + (there if same else []), len(sample.points))
-            asked = keep if same else _finite(there, len(sample.queries))
+            keep = self._known(here + (there if same else []), len(sample.points))
+            asked = keep if same else self._known(there, len(sample.queries))
         if not keep.any() or not asked.any():
             raise DataError(f"{sample.source}: no point has data")
         points = self._rows(sample.points, keep)
@@ -91,10 +161,12 @@ class Masking:
         found: Array = self._parts[key]
         return found
 
-
-def _finite(arrays: Sequence[Array], n: int) -> Array:
-    keep = np.ones(n, bool)
-    for array in arrays:
-        bad = ~np.isfinite(array).all(axis=-1)
-        keep &= ~bad.reshape(-1, n).any(axis=0)
-    return keep
+    def _known(self, arrays: Sequence[Array], n: int) -> Array:
+        """Points at which all of some fields have data."""
+        keep = np.ones(n, bool)
+        for array in arrays:
+            bad = ~np.isfinite(array)
+            if self.fill is not None:
+                bad |= array == np.float32(self.fill)
+            keep &= ~bad.any(axis=-1).reshape(-1, n).any(axis=0)
+        return keep

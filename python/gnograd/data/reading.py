@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from gnograd.data.contents import Contents, DataError
 from gnograd.data.dimensions import check_dimensions
 from gnograd.data.grid import GRIDS, POINT, SPACE, Grid
-from gnograd.data.masks import Masking
+from gnograd.data.masks import Masking, extremes, fill_value
 from gnograd.data.roles import (
+    EVERY,
     NAN,
     OFFSETS,
     OUTPUT_OFFSETS,
@@ -112,7 +113,7 @@ class _Reading:
         else:
             inputs = [self._field(n, points, offsets) for n in names.inputs]
         outputs = [self._field(n, queries, query_offsets) for n in names.outputs]
-        masks = [self._field(n, points, offsets) for n in self._mask]
+        masks = [self._field(n, points, offsets) for n in self.roles.marks(self.contents)]
         times, orders, step = self._times(states, inputs)
         parameters = [self._parameters(n) for n in names.parameters]
         if needs_outputs and not self.roles.known:
@@ -177,7 +178,7 @@ class _Reading:
 
         left_out = dict(self.contents.unused) | dict(names.left_out)
         samples = self._samples(n, make, points, queries, states, inputs)
-        if self.roles.mask is not None:
+        if self.roles.mask not in (None, EVERY):
             before = Facts.of(samples) if isinstance(samples, list) else samples.facts
             samples = self._masked(samples, masks)
             most = int((before.points - PointData(samples, layout).facts.points).max())
@@ -216,11 +217,14 @@ class _Reading:
         def mask(k: int) -> Array | None:
             return masks[0][k % len(masks[0])] if masks else None
 
+        fill = self.roles.fill(self.contents)
         if isinstance(samples, list):
-            return Masking(self.contents).kept([(s, mask(k)) for k, s in enumerate(samples)])
+            masking = Masking(self.contents, fill)
+            return masking.kept([(s, mask(k)) for k, s in enumerate(samples)])
 
         def kept(k: int) -> Sample:
-            return Masking(self.contents).kept([(samples[k], mask(k))])[0]
+            # a new one for each: it knows arrays by where they are in memory
+            return Masking(self.contents, fill).kept([(samples[k], mask(k))])[0]
 
         known: dict[bytes, int] = {}
         facts = Facts(*map(np.copy, samples.facts))
@@ -552,19 +556,31 @@ class _Reading:
         array = self.contents.arrays[name]
         if not array.size:
             raise self._error(name, "is empty")
-        masked = self.roles.mask is not None and name not in self._of_points
-        if not masked and (at := first_not_finite(array)):
-            where = "; points without data are left out with --mask nan" if at else ""
-            raise self._error(name, f"is not finite (as float32) at index {at}{where}")
+        mask, at_points = self.roles.mask, name not in self.names.parameters
+        if name in self._of_points:
+            self._check_finite(name, array)
+        elif mask in (None, NAN, EVERY) or not at_points:
+            known = mask != NAN or not at_points
+            ends = extremes(array, known)
+            if known and not np.isfinite(ends).all():
+                self._check_finite(name, array)
+            if mask != EVERY and (found := fill_value(array, ends)):
+                which = f"--mask={found.value:.7g} leaves these points" if at_points else "leave it"
+                raise self._error(
+                    name,
+                    f"is {found.value:.7g} at {found.places} places, and at most {found.others:.3g} "
+                    f"in magnitude at all others: {which} out, if it marks that there is no data; "
+                    "--mask none takes it as a number",
+                )
         if self.large and array.nbytes > _SMALL:
             return in_order(array) if array.nbytes > LARGE else array
         with np.errstate(over="ignore"):
             return array.astype(np.float64 if name in self._of_points else np.float32)
 
-    @property
-    def _mask(self) -> tuple[str, ...]:
-        mask = self.roles.mask
-        return () if mask in (None, NAN) else (str(mask),)
+    def _check_finite(self, name: str, array: Array) -> None:
+        if at := first_not_finite(array):
+            where = "; points without data are left out with --mask nan" if at else ""
+            raise self._error(name, f"is not finite (as float32) at index {at}{where}")
 
     @property
     def _of_points(self) -> tuple[str | None, ...]:
@@ -633,8 +649,7 @@ def _with_axes(
     """Bring the axes of fields in order, and add the points if they are those of a grid."""
     if roles.grid is not None and roles.grid not in GRIDS:
         raise DataError(f"--grid is {roles.grid!r}, needs one of {either(GRIDS)}")
-    mask = () if roles.mask in (None, NAN) else (str(roles.mask),)
-    fields = names.states + names.outputs + names.inputs + mask
+    fields = names.states + names.outputs + names.inputs + roles.marks(contents)
     if not fields:
         raise DataError(f"{contents.path}: has no field")
     known = {} if names.points is None else {POINT: n_points(contents.arrays[names.points])}

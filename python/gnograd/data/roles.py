@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,8 @@ TIMES = ("time", "times", "t")
 
 NAN = "nan"
 """Mask that is where fields are not finite."""
+EVERY = "none"
+"""Mask that leaves out nothing: every number is one, also those that look like a fill value."""
 
 _POINTS_SHAPE = (
     "needs (n_points, d) or (n_samples, n_points, d), with d = 1, 2 or 3 coordinates of a point"
@@ -67,8 +70,9 @@ class Roles:
         Fields on the cells of a mesh are taken, with a point at the center of each, in place of
         fields on its points.
     mask : str
-        Points without data are left out: where this field is 0 or, for ``nan``, where any field is
-        not finite.
+        Points without data are left out: where this field is 0, where any field is not finite
+        (``nan``) or where any is this number (``-9999``). With ``none`` no number is taken for the
+        mark of a point without data; otherwise those that look like one are refused.
     known : bool
         Numbers of channels are known from other data, and will be compared: they are not asked for.
 
@@ -97,6 +101,21 @@ class Roles:
     def on_grid(self) -> bool:
         """True if fields are on a regular grid."""
         return self.grid is not None or (self.layout is not None and POINT not in self.layout)
+
+    def fill(self, contents: Contents) -> float | None:
+        """Number at points without data, if the mask is one and no array has its name."""
+        if self.mask in (None, NAN, EVERY, *contents.arrays):
+            return None
+        try:
+            number = float(str(self.mask))
+        except ValueError:
+            return None
+        return number if math.isfinite(number) else None
+
+    def marks(self, contents: Contents) -> tuple[str, ...]:
+        """Array that says where points have data, if the mask is one."""
+        named = self.mask not in (None, NAN, EVERY) and self.fill(contents) is None
+        return (str(self.mask),) if named else ()
 
     @property
     def along(self) -> tuple[str, ...]:
@@ -179,9 +198,9 @@ def assign(contents: Contents, roles: Roles, needs_outputs: bool = True) -> Assi
     output_points = _one(contents, roles.output_points, OUTPUT_POINTS)
     time = _time(contents, roles, states, points)
     others = tuple(n for n in (OFFSETS, OUTPUT_OFFSETS, PERIOD) if n in there) + roles.along
-    if roles.mask not in (None, NAN):
-        _check_there(contents, str(roles.mask))
-        others += (str(roles.mask),)
+    for name in roles.marks(contents):
+        _check_there(contents, name)
+        others += (name,)
     parameters = _all(contents, roles.parameters)
     if parameters is None:
         named = {*(roles.inputs or ()), *(roles.outputs or ()), *states}
