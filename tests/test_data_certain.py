@@ -2,6 +2,7 @@
 """Files of other programs whose meaning is certain, or is asked for."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -372,3 +373,19 @@ def test_fill_values_are_told_in_one_channel_and_in_parameters(tmp_path: Path) -
     for mask in (None, "-999"):
         with pytest.raises(DataError, match=r"'parameters' is -999 at 2 places.*leave it out"):
             read(tmp_path / "a.npz", Roles(inputs=("a",), outputs=("u",), mask=mask))
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ("1,2,3\n\n1,2,z\n1,3,4\n", "line 5: column 'u' is 'z', needs a number"),
+        ("1,2,3\n1, ,2\n", "line 4: column 'y' is empty"),
+        ("1,2,3\n\n1,2\n1,3,4\n", "line 5 has 2 columns, needs 3"),
+    ],
+)
+def test_messages_about_tables_count_lines_as_an_editor_does(
+    tmp_path: Path, rows: str, text: str
+) -> None:
+    (tmp_path / "a.csv").write_text("# made by hand\nx,y,u\n" + rows)
+    with pytest.raises(DataError, match=re.escape(text)):
+        contents(tmp_path / "a.csv")

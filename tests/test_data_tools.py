@@ -335,7 +335,8 @@ def test_tables(tmp_path: Path) -> None:
         assert np.allclose(data.samples[0].outputs, u)
     for text, told in (
         ("1,2\n3,4\n", "needs the names of the columns"), ("x,y\n1,2,3\n", "2 names for 3"),
-        ("x;y\n1,5;2\n", "decimal commas"), ("x,y\n1,\n", "could not convert"), ("", "no rows"),
+        ("x;y\n1,5;2\n", "decimal commas"), ("x,y\n1,\n", "line 2: column 'y' is empty"),
+        ("", "no rows"),
         ("x,x\n1,2\n", "several columns called 'x'"),
     ):  # fmt: skip
         (tmp_path / "d.csv").write_text(text)

@@ -568,9 +568,9 @@ class _Reading:
                 which = f"--mask={found.value:.7g} leaves these points" if at_points else "leave it"
                 raise self._error(
                     name,
-                    f"is {found.value:.7g} at {found.places} places, and at most {found.others:.3g} "
-                    f"in magnitude at all others: {which} out, if it marks that there is no data; "
-                    "--mask none takes it as a number",
+                    f"is {found.value:.7g} at {found.places} places, and at most "
+                    f"{found.others:.3g} in magnitude at all others: {which} out, if it marks that "
+                    "there is no data; --mask none takes it as a number",
                 )
         if self.large and array.nbytes > _SMALL:
             return in_order(array) if array.nbytes > LARGE else array

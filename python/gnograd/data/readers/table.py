@@ -32,7 +32,10 @@ def contents(path: Path) -> Contents:
     """
     try:
         with open(path, encoding="utf-8-sig") as file:
-            lines = [line for line in file.read().splitlines() if line.strip()]
+            numbered = [
+                (k, line) for k, line in enumerate(file.read().splitlines(), 1) if line.strip()
+            ]
+        lines = [line for _, line in numbered]
         comments = 0
         while comments < len(lines) and lines[comments].lstrip()[0] in "#%":
             comments += 1
@@ -66,9 +69,8 @@ def contents(path: Path) -> Contents:
         left_out: dict[int | str, Callable[[str], float]] = {
             k: lambda _: 0.0 for k, name in enumerate(names) if name in unused
         }
-        table = np.loadtxt(
-            rows, delimiter=separator, ndmin=2, comments=None, quotechar='"', converters=left_out
-        )
+        numbers = [k for k, _ in numbered[header + 1 :]]
+        table = _loaded(rows, numbers, names, separator, left_out)
     except DataError as error:
         raise DataError(f"{path}: cannot be read as a table ({error})") from error
     except (OSError, ValueError, csv.Error) as error:
@@ -77,6 +79,30 @@ def contents(path: Path) -> Contents:
     return Contents(
         path, "a table", _joined({n: c for n, c in columns.items() if n not in unused}), unused
     )
+
+
+def _loaded(
+    rows: list[str],
+    numbers: list[int],
+    names: list[str],
+    separator: str | None,
+    converters: dict[int | str, Callable[[str], float]],
+) -> NDArray[Any]:
+    """Numbers of some lines; an error names the line of the file, and the column."""
+    try:
+        return np.loadtxt(
+            rows, delimiter=separator, ndmin=2, comments=None, quotechar='"', converters=converters
+        )
+    except ValueError as error:
+        text = str(error)
+        if found := re.search(r"convert string (.*) to \w+ at row (\d+), column (\d+)", text, re.S):
+            cell, row, column = found[1], int(found[2]), int(found[3])
+            what = "is empty" if not cell.strip("'\" ") else f"is {cell:.40}, needs a number"
+            raise DataError(f"line {numbers[row]}: column '{names[column - 1]}' {what}") from None
+        if found := re.search(r"columns changed from (\d+) to (\d+) at row (\d+)", text):
+            line = numbers[int(found[3]) - 1]
+            raise DataError(f"line {line} has {found[2]} columns, needs {found[1]}") from None
+        raise
 
 
 def _cells(line: str, separator: str | None) -> list[str]:
