@@ -2,7 +2,7 @@
 
 !> The branches of native sparse attention as patterns: selected blocks, compressed tokens, windows.
 module gnograd_kernels_nsa
-  use gnograd_core_error, only: error_type, fail, check_allocation, code_value
+  use gnograd_core_error, only: error_type, fail, text, check_allocation, code_value
   use gnograd_core_kinds, only: int32, int64
   use gnograd_kernels_nsa_pattern, only: pattern_type, duplicates_ignore, duplicates_count
   implicit none
@@ -154,7 +154,8 @@ contains
     else if (n_query_heads > max_heads) then
       call fail(error, code_value, name//": there may be 1048576 heads at most")
     else if (min(d_k, d_v) < 1 .or. max(d_k, d_v) > max_features) then
-      call fail(error, code_value, name//": head dimensions must lie between 1 and 256")
+      call fail(error, code_value, name//": head dimensions must lie between 1 and 256; that of q "// &
+        & "and k is "//text(d_k)//", that of v "//text(d_v))
     end if
     if (allocated(error)) return
     pattern%n_heads = int(n_heads)
