@@ -200,6 +200,11 @@ def test_heavy_rows_are_shared(case, rng):
     faces.check_adjoint(case, heavy(case), rng)
 
 
+@each_case("heavy_rows")
+def test_gradients_of_heavy_rows_do_not_depend_on_which_are_wanted(case, rng):
+    faces.check_wrt(case, heavy(case), rng)
+
+
 @each_case("differences")
 def test_derivatives_by_differences(case, rng):
     faces.check_differences(case, heavy(case), rng)
