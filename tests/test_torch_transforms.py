@@ -469,6 +469,33 @@ def test_nested_batches_along_other_axes():
     close(got, torch.stack(expected))
 
 
+@pytest.mark.parametrize("name", OPERATORS)
+def test_batches_of_nothing(name):
+    """Results of no items have the shapes and types of those of an item."""
+    given, static = calls.call_of(name, calls.graph())
+    static = {k: torch.as_tensor(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
+    inputs = [torch.as_tensor(x) for x in given]
+    operator = getattr(gt.functional, name)
+
+    def function(*inputs):
+        outputs = operator(*inputs, **static)
+        return outputs if isinstance(outputs, tuple) else (outputs,)
+
+    none = [x.new_empty((0, *x.shape)) for x in inputs]
+    for got, item in zip(vmap(function)(*none), function(*inputs), strict=True):
+        assert got.shape == (0, *item.shape)
+        assert (got.dtype, got.device) == (item.dtype, item.device)
+    gradients = vmap(grad(lambda *x: function(*x)[0].sum()))(*none)
+    assert gradients.shape == none[0].shape
+
+
+def test_nested_batches_of_nothing():
+    layer, edge_index = gt.GATConv(3, 2).double(), edges()
+    for sizes in ((2, 0), (0, 2)):
+        x = rand(*sizes, N, 3)
+        assert vmap(vmap(lambda x: layer(x, edge_index)))(x).shape == (*sizes, N, 2)
+
+
 @pytest.mark.parametrize("name", ["GATConv", "GCNConv, weights", "GNO", "GNOBlock"])
 def test_jacobians_of_a_batch(name):
     """Jacobians and Hessians of a batch of different graphs equal those of its items."""

@@ -78,6 +78,8 @@ def rows_of_batch(
         # kernels take the arrays of a graph in order
         return value if dim is None else value.select(dim, k).contiguous()
 
+    if not size:
+        return _results_of_nothing(function, in_dims, args)
     rows = [
         function(*(pick(value, dim, k) for value, dim in zip(args, in_dims, strict=True)))
         for k in range(size)
@@ -87,6 +89,30 @@ def rows_of_batch(
     stacked = [stack(column) for column in zip(*rows, strict=True)]
     kind = type(rows[0])
     return kind(stacked), kind([0] * len(stacked))
+
+
+def _results_of_nothing(function: Callable[..., Any], in_dims: Any, args: Any) -> tuple[Any, Any]:
+    """`rows_of_batch` for a batch without items: results have the shapes of those of an item."""
+    devices = []
+
+    def shaped(value: Any, dim: Any) -> Any:
+        if isinstance(value, list | tuple):
+            dims = dim if isinstance(dim, list | tuple) else [None] * len(value)
+            return [shaped(v, d) for v, d in zip(value, dims, strict=True)]
+        if not isinstance(value, Tensor):
+            return value
+        devices.append(value.device)
+        shape = list(value.shape)
+        if dim is not None:
+            del shape[dim]
+        return value.new_empty(shape, device="meta")
+
+    item = function(*(shaped(value, dim) for value, dim in zip(args, in_dims, strict=True)))
+    if isinstance(item, Tensor):
+        return item.new_empty((0, *item.shape), device=devices[0]), 0
+    kind = type(item)
+    none = [x.new_empty((0, *x.shape), device=devices[0]) for x in item]
+    return kind(none), kind([0] * len(none))
 
 
 def one_by_one(function: Callable[..., Sequence[Any]], *tensors: Tensor | None) -> Sequence[Any]:
