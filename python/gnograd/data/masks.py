@@ -19,9 +19,10 @@ __all__ = ["Fill", "Masking", "extremes", "fill_value"]
 
 Array = NDArray[Any]
 
-_FILLS = np.float32(
+_FILLS = np.array(
     [99, 999, 9999, 99999, 32767, 32768, 1e10, 1e15, 1e20, 1e30, 1e35, 1e36, 9.969209968386869e36,
-     1e37, np.finfo(np.float32).max]
+     1e37, np.finfo(np.float32).max],
+    np.float32,
 )  # fmt: skip
 """Magnitudes of what programs write where there is no data; 9.97e36 is NetCDF's own."""
 _BEYOND = 10
