@@ -318,7 +318,9 @@ def test_points_in_a_plane_are_told(samples: Path) -> None:
     assert "note: all points have z = 0.5" in gnograd("inspect", samples, "--outputs", "u")[1]
 
 
-@pytest.mark.parametrize("fill", [-9999.0, 1e20, np.float32(9.969209968386869e36), -99999])
+@pytest.mark.parametrize(
+    "fill", [-9999.0, 1e20, np.float32(9.969209968386869e36), np.finfo(np.float32).max]
+)
 @pytest.mark.parametrize("suffix", ["npz", "csv"])
 def test_fill_values_are_no_numbers_without_a_word(
     tmp_path: Path, fill: float, suffix: str
@@ -334,14 +336,13 @@ def test_fill_values_are_no_numbers_without_a_word(
     else:
         np.savez(path, **given)
     named = {"points": "x,y", "inputs": ("a",), "outputs": ("u",)}
-    for mask in (None, "nan"):
-        with pytest.raises(
-            DataError, match=f"'u' is {float(fill):.7g} at 3 places".replace("+", ".")
-        ):
+    for mask in (None, "nan", "-999"):
+        with pytest.raises(DataError, match=r"'u' is .* at 3 places") as refused:
             read(path, Roles(**named, mask=mask))
+    told = re.search(r"--mask=(\S+) leaves", str(refused.value))[1]
     (sample,) = read(path, Roles(**named, mask="none")).samples
     assert np.array_equal(sample.outputs[:, 0], np.float32(given["u"]))
-    data = read(path, Roles(**named, mask=repr(float(fill))))
+    data = read(path, Roles(**named, mask=told))
     (sample,) = data.samples
     np.testing.assert_allclose(sample.points, X[~land], rtol=1e-8)
     np.testing.assert_allclose(sample.outputs[:, 0], u[~land], rtol=1e-6)

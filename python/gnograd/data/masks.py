@@ -48,7 +48,7 @@ def extremes(array: Array, known: bool) -> tuple[Array, Array]:
     array : ndarray
     known : bool
         Whether every number is one: then one that is not finite, or not in float32, is seen in the
-        result. Otherwise NaN are passed over.
+        result. Otherwise NaN is passed over.
     """
     n = array.shape[-1] if array.ndim > 1 and array.shape[-1] <= _CHANNELS else 1
     lower, higher = (np.minimum, np.maximum) if known else (np.fmin, np.fmax)

@@ -17,7 +17,6 @@ from gnograd.data.grid import GRIDS, POINT, SPACE, Grid
 from gnograd.data.masks import Masking, extremes, fill_value
 from gnograd.data.roles import (
     EVERY,
-    NAN,
     OFFSETS,
     OUTPUT_OFFSETS,
     PERIOD,
@@ -559,16 +558,18 @@ class _Reading:
         mask, at_points = self.roles.mask, name not in self.names.parameters
         if name in self._of_points:
             self._check_finite(name, array)
-        elif mask in (None, NAN, EVERY) or not at_points:
-            known = mask != NAN or not at_points
+        elif not (at_points and self.roles.marks(self.contents)):
+            known = mask in (None, EVERY) or not at_points
             ends = extremes(array, known)
             if known and not np.isfinite(ends).all():
                 self._check_finite(name, array)
-            if mask != EVERY and (found := fill_value(array, ends)):
-                which = f"--mask={found.value:.7g} leaves these points" if at_points else "leave it"
+            left_out = self.roles.fill(self.contents) if at_points else None
+            found = None if mask == EVERY else fill_value(array, ends)
+            if found and (left_out is None or found.value != np.float32(left_out)):
+                which = f"--mask={found.value:.9g} leaves these points" if at_points else "leave it"
                 raise self._error(
                     name,
-                    f"is {found.value:.7g} at {found.places} places, and at most "
+                    f"is {found.value:.9g} at {found.places} places, and at most "
                     f"{found.others:.3g} in magnitude at all others: {which} out, if it marks that "
                     "there is no data; --mask none takes it as a number",
                 )
