@@ -42,6 +42,29 @@ def test_numbers_far_from_the_origin(rng):
     assert_array_equal(gg.offset_moments(x, y, graph=edges.graph), expected)
 
 
+@pytest.mark.parametrize("d", [2, 3, 5])
+def test_thousands_of_neighbors_in_float32(d, rng):
+    """Sums over edges keep the digits of float32, however many there are."""
+    n = 20_000
+    graph = gg.Graph.from_edges(np.arange(n), np.zeros(n, int), n, 1)
+    columns = 2 + d + d * (d + 1) // 2
+    x, y, c = (rng.normal(size=size).astype("f4") for size in [(n, d), (1, d), (1, columns)])
+    exact_x, exact_y, exact_c = (a.astype("f8") for a in (x, y, c))
+    t, exact_t = (x[::-1], y), (exact_x[::-1], exact_y)
+    for found, exact in [
+        (gg.offset_moments(x, y, graph=graph), gg.offset_moments(exact_x, exact_y, graph=graph)),
+        (
+            gg.offset_moments.jvp((x, y), t, graph=graph),
+            gg.offset_moments.jvp((exact_x, exact_y), exact_t, graph=graph),
+        ),
+        (
+            gg.offset_moments.vjp(c, (x, y), graph=graph)[1],
+            gg.offset_moments.vjp(exact_c, (exact_x, exact_y), graph=graph)[1],
+        ),
+    ]:
+        assert_allclose(found, exact, rtol=0, atol=5e-7 * np.abs(exact).max())
+
+
 # ---- degenerate graphs (all faces run on every graph above) ----
 
 
