@@ -2,7 +2,8 @@
 """A null pointer where C must give one: an error that names it, in every function of gnograd.h.
 
 The functions are those of the installed header. A process of its own calls them, one pointer null
-at a time; where it crashes, the last line that it has written says in which call.
+at a time; where it crashes, the last line that it has written says in which call. A tape that has
+an error already keeps it: the null pointer takes nothing from it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import gnograd
 from programs import PACKAGE, ROOT, needs_installation
@@ -33,6 +36,7 @@ MAY_BE_NULL = {
 """By function; of operators all that their declarations do not need."""
 ASCEND = "atten_mask stream"
 REALS = ("_r32", "_r64")
+EARLIER = "leaf: rank is 5, needs 0 to 4"
 
 
 def functions() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
@@ -145,11 +149,19 @@ class Library:
         return {"int": ctypes.c_int, "int64_t": ctypes.c_int64}[base](values.get(name, 1))
 
 
-def main() -> None:
-    """Make all calls, and write a line for each: what is null, result and message."""
+def main(earlier: bool) -> None:
+    """Make all calls, and write a line for each: what is null, result and message.
+
+    With `earlier` they are those that take a tape, which has an error before each.
+    """
     library = Library()
+    tape = library.handles["gnograd_tape"]
     results = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "void": None}
     for result, function, parameters, pointer in calls():
+        if earlier:
+            if pointer == "tape" or "tape" not in dict(map(reversed, parameters)):
+                continue
+            library.call("gnograd_array_leaf", ctypes.c_int64, tape, 32, 1, 5, None, None)
         print(function, pointer, end=" ", flush=True)
         arguments = [
             None if name == pointer else library.argument(function, type_, name)
@@ -157,10 +169,8 @@ def main() -> None:
         ]
         returned = library.call(function, results[result], *arguments)
         message = library.message()
-        if pointer != "tape":
-            tape = library.handles["gnograd_tape"]
-            if library.call("gnograd_tape_error", ctypes.c_int, tape):
-                message = library.message()
+        if pointer != "tape" and library.call("gnograd_tape_error", ctypes.c_int, tape):
+            message = library.message()
         print(returned, message, sep="\t", flush=True)
     for function in MAY_BE_NULL:
         if function.endswith("_free"):
@@ -168,13 +178,46 @@ def main() -> None:
     library.call("gnograd_last_error", None, ctypes.c_int64(9), None)
 
 
-@needs_installation
-def test_every_function_names_a_pointer_that_is_null() -> None:
-    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True)
+def told(*arguments: str) -> list[str]:
+    """Lines that this file writes as a program."""
+    done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, f"{lines[-1:]} {done.stderr}"
+    return lines
+
+
+@needs_installation
+@pytest.mark.parametrize(
+    ("kind", "rank", "extents", "message"),
+    [
+        (16, 1, [2], "leaf: kind is 16, needs 32 or 64"),
+        (64, -1, [2], "leaf: rank is -1, needs 0 to 4"),
+        (64, 5, [2, 2, 2, 2, 2], "leaf: rank is 5, needs 0 to 4"),
+        (64, 2, [2, -7], "leaf: extents has -7, must not be negative"),
+    ],
+)
+def test_leaf_names_its_argument(kind, rank, extents, message) -> None:
+    library = Library()
+    numbers = (ctypes.c_int64 * len(extents))(*extents)
+    tape = library.handles["gnograd_tape"]
+    made = library.call(
+        "gnograd_array_leaf", ctypes.c_int64, tape, kind, 1, rank, numbers, library.memory
+    )
+    assert (made, library.call("gnograd_tape_error", ctypes.c_int, tape)) == (0, 1)
+    assert library.message() == message
+
+
+@needs_installation
+def test_earlier_error_of_tape_stays() -> None:
+    lines = told("earlier")
+    assert len(lines) > 50
+    assert [line for line in lines if not line.endswith(f"\t{EARLIER}")] == []
+
+
+@needs_installation
+def test_every_function_names_a_pointer_that_is_null() -> None:
     wrong = []
-    for (result, function, _, pointer), line in zip(calls(), lines, strict=True):
+    for (result, function, _, pointer), line in zip(calls(), told(), strict=True):
         returned, message = line.removeprefix(f"{function} {pointer} ").split("\t")
         named = re.fullmatch(rf"(\w+): {pointer} is a null pointer", message)
         failed = {"int": "[^0].*", "int64_t": "0", "void": "None"}[result]
@@ -186,4 +229,4 @@ def test_every_function_names_a_pointer_that_is_null() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main("earlier" in sys.argv)
