@@ -390,3 +390,66 @@ def test_messages_about_tables_count_lines_as_an_editor_does(
     (tmp_path / "a.csv").write_text("# made by hand\nx,y,u\n" + rows)
     with pytest.raises(DataError, match=re.escape(text)):
         contents(tmp_path / "a.csv")
+
+
+def masked_sea(tmp_path: Path, **given: object) -> Path:
+    """A file with a field 0 on land, and further arrays."""
+    sea = (np.arange(12) % 4 != 1).astype(float)
+    np.savez(tmp_path / "a.npz", **{"points": X, "a": np.ones(12), "sea": sea, **given})
+    return tmp_path / "a.npz"
+
+
+def test_fill_values_beside_the_field_of_a_mask_are_asked_about(tmp_path: Path) -> None:
+    """Numbers at points that it leaves out are none, those at others are."""
+    roles = {"inputs": ("a",), "outputs": ("u",)}
+    u = np.random.default_rng(5).standard_normal((6, 12))
+    u[:, 1::4] = 1e20
+    (path, kept) = masked_sea(tmp_path, u=u), Roles(**roles, mask="sea")
+    assert [len(s.points) for s in read(path, kept).samples] == [9] * 6
+    u[2, 4] = u[3, 7] = -9999
+    path = masked_sea(tmp_path, u=u)
+    told = r"'u' is -9999 at 2 places that the mask keeps, .*--mask=sea,-9999 leaves .*sea,none"
+    with pytest.raises(DataError, match=told):
+        read(path, kept)
+    samples = read(path, Roles(**roles, mask="sea,-9999")).samples
+    assert [len(s.points) for s in samples] == [9, 9, 8, 8, 9, 9]
+    samples = read(path, Roles(**roles, mask="sea,none")).samples
+    assert [len(s.points) for s in samples] == [9] * 6 and samples[2].outputs.min() == -9999
+
+
+def test_states_beside_the_field_of_a_mask_are_looked_at(tmp_path: Path) -> None:
+    u = np.random.default_rng(6).standard_normal((2, 3, 12, 2))
+    u[1, 2, 6:8, 1] = 999
+    path = masked_sea(tmp_path, u=u)
+    with pytest.raises(DataError, match="'u' is 999 at 2 places that the mask keeps"):
+        read(path, Roles(inputs=(), states=("u",), mask="sea", layout=tuple("stpc")))
+
+
+def test_several_fill_values_are_told_one_after_the_other(tmp_path: Path) -> None:
+    """A smaller one is not hidden by one that the mask names, at either end."""
+    u = np.random.default_rng(7).standard_normal((6, 12))
+    u[0, :2], u[1, 3:5], u[2, 5:7] = -99999, -999, 1e20
+    path = masked_sea(tmp_path, u=u)
+    roles, asked, mask = {"inputs": ("a",), "outputs": ("u",)}, [], None
+    for _ in range(3):
+        with pytest.raises(DataError, match="there is no data") as refused:
+            read(path, Roles(**roles, mask=mask))
+        mask = re.search(r"--mask=(\S+) leaves", str(refused.value))[1]
+        asked.append(mask.split(",")[-1])
+    assert sorted(asked) == sorted(["-99999", "-999", "1e+20"])
+    samples = read(path, Roles(**roles, mask=mask)).samples
+    assert [len(s.points) for s in samples] == [10, 10, 10, 12, 12, 12]
+    assert all(np.abs(s.outputs).max() < 10 for s in samples)
+    with pytest.raises(DataError, match="--mask names the arrays 'sea' and 'a', needs one"):
+        read(path, Roles(**roles, mask="sea,a"))
+
+
+def test_names_with_commas_are_in_quotes(tmp_path: Path) -> None:
+    """Quotes as in the first line of a table."""
+    names = 'x,"u, mean","say ""p""",q'
+    rows = np.column_stack([np.linspace(0, 1, 8), *np.random.default_rng(8).random((3, 8))])
+    np.savetxt(tmp_path / "a.csv", rows, "%.9g", ",", header=names, comments="")
+    chosen = ("inspect", tmp_path / "a.csv", "--points", "x", "--inputs", 'q,"u, mean"')
+    status, said = gnograd(*chosen, "--outputs", '"say ""p"""')
+    assert status == 0, said
+    assert "inputs: q (1), u, mean (1); outputs: say" in " ".join(said.split())
