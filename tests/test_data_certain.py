@@ -4,6 +4,7 @@
 import json
 import re
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -453,3 +454,27 @@ def test_names_with_commas_are_in_quotes(tmp_path: Path) -> None:
     status, said = gnograd(*chosen, "--outputs", '"say ""p"""')
     assert status == 0, said
     assert "inputs: q (1), u, mean (1); outputs: say" in " ".join(said.split())
+
+
+def test_arrays_that_are_none_leave_the_others_of_their_file(tmp_path: Path) -> None:
+    """Objects, named fields and other files in an .npz, of which `inspect` says why."""
+    u = np.random.default_rng(9).random(12)
+    path = tmp_path / "a.npz"
+    ascii_fields = np.zeros(2, [("a", "f4"), ("b", "i4")])
+    np.savez(
+        path, points=X, a=u, u=2 * u, about=np.array({"solver": "FEM"}), table=ascii_fields,
+        wide=np.zeros(2, [("\u03b1", "f4")]), names=np.array(["p", "q"]),
+    )  # fmt: skip
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("README.txt", "made by hand")
+    roles = Roles(inputs=("a",), outputs=("u",))
+    data = read(path, roles)
+    assert np.array_equal(data.samples[0].outputs[:, 0], np.float32(2 * u))
+    told = data.left_out
+    assert "objects" in told["about"] and "no array" in told["README.txt"]
+    assert "named fields" in told["table"] == told["wide"] and told["names"] == "it is text"
+    with pytest.raises(DataError, match=r"'about' cannot be used \(it holds Python objects"):
+        read(path, Roles(inputs=("about",), outputs=("u",)))
+    np.save(tmp_path / "b.npy", np.array([None]))
+    with pytest.raises(DataError, match=r"b.npy: cannot be read \(it holds Python objects"):
+        contents(tmp_path / "b.npy")
