@@ -15,8 +15,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import gnograd
 from programs import PACKAGE, ROOT, needs_installation
 
@@ -184,27 +182,6 @@ def told(*arguments: str) -> list[str]:
     lines = done.stdout.splitlines()
     assert done.returncode == 0, f"{lines[-1:]} {done.stderr}"
     return lines
-
-
-@needs_installation
-@pytest.mark.parametrize(
-    ("kind", "rank", "extents", "message"),
-    [
-        (16, 1, [2], "leaf: kind is 16, needs 32 or 64"),
-        (64, -1, [2], "leaf: rank is -1, needs 0 to 4"),
-        (64, 5, [2, 2, 2, 2, 2], "leaf: rank is 5, needs 0 to 4"),
-        (64, 2, [2, -7], "leaf: extents has -7, must not be negative"),
-    ],
-)
-def test_leaf_names_its_argument(kind, rank, extents, message) -> None:
-    library = Library()
-    numbers = (ctypes.c_int64 * len(extents))(*extents)
-    tape = library.handles["gnograd_tape"]
-    made = library.call(
-        "gnograd_array_leaf", ctypes.c_int64, tape, kind, 1, rank, numbers, library.memory
-    )
-    assert (made, library.call("gnograd_tape_error", ctypes.c_int, tape)) == (0, 1)
-    assert library.message() == message
 
 
 @needs_installation
