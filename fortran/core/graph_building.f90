@@ -4,7 +4,8 @@
 !> graph_building.py. Nodes count from 1 here, as a Fortran program has them. One file for all ways
 !> to build: each is a method of a page, and most end in order_edges.
 submodule (gnograd_core_graph) gnograd_core_graph_building
-  use gnograd_core_near_points, only: find_near, search_type, neighbors_type
+  use, intrinsic :: ieee_arithmetic, only: ieee_is_finite
+  use gnograd_core_near_points, only: find_near, is_length, search_type, neighbors_type
   use gnograd_core_sorting, only: sort
   implicit none
 
@@ -209,7 +210,7 @@ contains
     type(search_type) :: wanted
 
     wanted%radius = radius
-    if (.not. radius >= 0) call fail(error, code_value, where//": radius must not be negative")
+    if (.not. is_length(radius)) call fail(error, code_value, where//": radius must not be negative")
     if (present(max_neighbors)) wanted%most = max_neighbors
     if (wanted%most < 0) call fail(error, code_value, where//": max_neighbors is "// &
       & text(wanted%most)//", must not be negative")
@@ -301,8 +302,8 @@ contains
     if (present(period)) then
       call check_shape(where, "period", shape(period, int64), [size(sources, 1, int64)], error)
       if (.not. allocated(error)) then
-        if (.not. all(period >= 0 .and. period <= huge(period))) call fail(error, code_value, &
-          & where//": period must not be negative, and finite")
+        if (.not. all(is_length(period) .and. ieee_is_finite(period))) call fail(error, &
+          & code_value, where//": period must not be negative, and finite")
         box = period
       end if
     end if
