@@ -358,8 +358,7 @@ contains
     do k = 1, size(graphs)
       part = graphs(k)%view()
       if (graphs(k)%serial == 0) then
-        call fail(error, code_value, "graph%batch: graphs("//text(int(k, int64))// &
-          & ") was never built")
+        call fail(error, code_value, never_built("batch", k))
         return
       else if (part%has_room()) then
         call fail(error, code_value, "graph%batch: graphs("//text(int(k, int64))// &
@@ -411,6 +410,10 @@ contains
     end if
     n_rows = 0
     do k = 1, size(graphs)
+      if (graphs(k)%serial == 0) then
+        call fail(error, code_value, never_built("union", k))
+        return
+      end if
       n_rows = n_rows + graphs(k)%n_edges
       if (graphs(k)%n_src == graphs(1)%n_src .and. graphs(k)%n_dst == graphs(1)%n_dst) cycle
       call fail(error, code_value, "graph%union: graphs("//text(int(k, int64))//") has "// &
@@ -473,10 +476,23 @@ contains
   module procedure graph_reverse
     integer(int64), allocatable :: src(:), dst(:)
 
+    if (self%serial == 0) then
+      call fail(error, code_value, "graph%reverse: the graph was never built")
+      return
+    end if
     call ends_of(self, src, dst, error)
     if (.not. allocated(error)) &
       & call order_edges(reversed, dst, src, self%n_dst, self%n_src, -1, error)
   end procedure graph_reverse
+
+  !> Message about one of several graphs, for which init, radius or the like was not called.
+  pure function never_built(where, k) result(message)
+    character(len=*), intent(in) :: where
+    integer, intent(in) :: k
+    character(len=:), allocatable :: message
+
+    message = "graph%"//where//": graphs("//text(int(k, int64))//") was never built"
+  end function never_built
 
   ! ---- ends ----
 
