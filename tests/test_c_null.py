@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A null pointer where C must give one: an error that names it, in every function of gnograd.h.
+"""A null pointer, or a negative size: an error that names it, in every function of gnograd.h.
 
 The functions are those of the installed header. A process of its own calls them, one pointer null
 at a time; where it crashes, the last line that it has written says in which call. A tape that has
@@ -65,6 +65,18 @@ def needed() -> dict[str, set[str]]:
             for real in REALS:
                 found[f"gnograd_{op.name}_{face}{real}"] = {*graph, *lists, *arrays}
     return found
+
+
+def sizes() -> dict[str, list[str]]:
+    """Sizes that functions of operators take, by function, as the declarations say."""
+    from declarations import read_operators
+
+    return {
+        f"gnograd_{op.name}_{face}{real}": [name for name in op.arguments if name not in op.statics]
+        for op in read_operators()
+        for face in op.faces
+        for real in REALS
+    }
 
 
 def calls() -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
@@ -176,6 +188,20 @@ def main(earlier: bool) -> None:
     library.call("gnograd_last_error", None, ctypes.c_int64(9), None)
 
 
+def with_negative_sizes() -> None:
+    """Call functions of operators with one size that is negative, and write a line for each."""
+    library, by_function = Library(), sizes()
+    for _, function, parameters in functions():
+        for size in by_function.get(function, ()):
+            print(function, size, end=" ", flush=True)
+            arguments = [
+                ctypes.c_int64(-1) if name == size else library.argument(function, type_, name)
+                for type_, name in parameters
+            ]
+            status = library.call(function, ctypes.c_int, *arguments)
+            print(status, library.message(), sep="\t", flush=True)
+
+
 def told(*arguments: str) -> list[str]:
     """Lines that this file writes as a program."""
     done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True)
@@ -189,6 +215,20 @@ def test_earlier_error_of_tape_stays() -> None:
     lines = told("earlier")
     assert len(lines) > 50
     assert [line for line in lines if not line.endswith(f"\t{EARLIER}")] == []
+
+
+@needs_installation
+def test_every_function_names_a_size_that_is_negative() -> None:
+    lines = told("negative")
+    assert len(lines) > 100
+    wrong = []
+    for line in lines:
+        function, size, rest = line.split(" ", 2)
+        status, message = rest.split("\t")
+        named = re.fullmatch(rf"(\w+): {size} must be at least [01]", message)
+        if not (named and named[1] in function and status != "0"):
+            wrong.append(line)
+    assert not wrong, "\n".join(wrong)
 
 
 @needs_installation
@@ -206,4 +246,8 @@ def test_every_function_names_a_pointer_that_is_null() -> None:
 
 
 if __name__ == "__main__":
-    main("earlier" in sys.argv)
+    if "negative" in sys.argv:
+        needed()  # finds the module of declarations
+        with_negative_sizes()
+    else:
+        main("earlier" in sys.argv)
