@@ -383,6 +383,7 @@ def test_fill_values_are_told_in_one_channel_and_in_parameters(tmp_path: Path) -
         ("1,2,3\n\n1,2,z\n1,3,4\n", "line 5: column 'u' is 'z', needs a number"),
         ("1,2,3\n1, ,2\n", "line 4: column 'y' is empty"),
         ("1,2,3\n\n1,2\n1,3,4\n", "line 5 has 2 columns, needs 3"),
+        ("\nm,m,Pa\n1,2,3\n", "line 4 has no number ('m', 'm', 'Pa'); write units, if these are,"),
     ],
 )
 def test_messages_about_tables_count_lines_as_an_editor_does(
@@ -391,6 +392,9 @@ def test_messages_about_tables_count_lines_as_an_editor_does(
     (tmp_path / "a.csv").write_text("# made by hand\nx,y,u\n" + rows)
     with pytest.raises(DataError, match=re.escape(text)):
         contents(tmp_path / "a.csv")
+    (tmp_path / "b.csv").write_bytes(b"x,y,T [\xb0C]\n1,2,3\n")
+    with pytest.raises(DataError, match=r"b.csv: .*\(it is not in UTF-8\)"):
+        contents(tmp_path / "b.csv")
 
 
 def masked_sea(tmp_path: Path, **given: object) -> Path:
@@ -478,3 +482,17 @@ def test_arrays_that_are_none_leave_the_others_of_their_file(tmp_path: Path) -> 
     np.save(tmp_path / "b.npy", np.array([None]))
     with pytest.raises(DataError, match=r"b.npy: cannot be read \(it holds Python objects"):
         contents(tmp_path / "b.npy")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_numbers_of_points_are_no_field(tmp_path: Path, first: int) -> None:
+    """Columns such as ParaView's "Point ID" were inputs without a word."""
+    u = np.random.default_rng(10).random(12)
+    names = "Points:0,Points:1,Point ID,a,u"
+    rows = np.column_stack([X, np.arange(12) + first, u, 2 * u])
+    np.savetxt(tmp_path / "a.csv", rows, "%.17g", ",", header=names, comments="")
+    data = read(tmp_path / "a.csv", Roles(outputs=("u",)))
+    assert [field.name for field in data.layout.inputs] == ["a"]
+    assert data.left_out["Point ID"].startswith("it numbers the points")
+    data = read(tmp_path / "a.csv", Roles(outputs=("u",), inputs=("Point ID",)))
+    assert np.array_equal(data.samples[0].inputs[:, 0], np.arange(12) + first)

@@ -499,6 +499,8 @@ def _no_input(
             return f"has shape {shape}, but '{points}' has {n} points"
         if len(shape) > (4 if roles.states else 3):
             return f"has shape {shape}, which has more axes than samples, points and channels"
+        if _counts(contents.arrays[name], n):
+            return "it numbers the points; name it with --inputs if it is a field"
         return None
     if not known:
         return None
@@ -508,6 +510,14 @@ def _no_input(
     except DataError:
         return f"has shape {shape}, which does not have the axes of '{known[0]}'"
     return None
+
+
+def _counts(array: Array, n: int) -> bool:
+    """True for the numbers 0, 1, .. or 1, 2, .. of n points, as tools write them beside fields."""
+    if array.shape not in ((n,), (n, 1), (1, n)) or n < 4 or array.dtype.kind == "b":
+        return False
+    numbers = array.reshape(-1)
+    return bool(numbers[0] in (0, 1) and (numbers == np.arange(n) + numbers[0]).all())
 
 
 def _check_steady(contents: Contents, outputs: Sequence[str], named: set[str]) -> None:
