@@ -295,6 +295,23 @@ def test_files_of_something_else_are_not_replaced(samples: Path, tmp_path: Path)
     assert train(samples, out)[0] == 0
 
 
+def test_files_of_a_run_tell_how_it_was_trained(samples: Path, tmp_path: Path) -> None:
+    """Not what it was asked for when it had ended."""
+
+    def told() -> list[tuple[object, object]]:
+        found = [json.loads((tmp_path / f"{n}.json").read_text()) for n in ("config", "results")]
+        settings = found[0], found[1]["settings"]
+        return [(of["epochs"], of["learning_rate"]) for of in settings]
+
+    assert train(samples, tmp_path, "--learning-rate", 0.01, "--epochs", 2)[0] == 0
+    status, said = train(samples, tmp_path, "--learning-rate", 0.5, "--epochs", 1)
+    assert status == 0 and "--learning-rate 0.5 is not used: it was 0.01" in said
+    assert told() == [(2, 0.01)] * 2
+    status, said = train(samples, tmp_path, "--learning-rate", 0.002, "--epochs", 3)
+    assert status == 0 and "is not used" not in said
+    assert told() == [(3, 0.002)] * 2
+
+
 def test_a_run_is_not_written_among_its_data(samples: Path, tmp_path: Path) -> None:
     for option in ("--data", "--validation", "--test"):
         status, said = train(samples, samples.parent, option, samples.parent)
