@@ -21,7 +21,7 @@ from gnograd.data.contents import (
     numeric,
 )
 from gnograd.data.readers.library import CLAIM, EXPANSION, Budget
-from gnograd.data.stored import LARGE, mapped, temporary
+from gnograd.data.stored import LARGE, mapped, room, temporary
 
 Array = npt.NDArray[Any]
 
@@ -165,7 +165,7 @@ def _array(archive: zipfile.ZipFile, name: str, file_size: int, budget: Budget) 
         return _checked(archive, member, file_size, budget)
     except _LeftOut:
         raise
-    except NpzError as error:
+    except DataError as error:
         raise NpzError(f"array '{name}' cannot be read ({error})") from error
     # NumPy, zipfile and their dependencies raise almost anything on invalid bytes.
     except Exception as error:
@@ -192,9 +192,11 @@ def _checked(
         kept = member.compress_type != zipfile.ZIP_STORED
         while part := stream.read(_PART):
             if kept:
-                copy.write(part)
+                with room():
+                    copy.write(part)
         if kept:
-            copy.flush()
+            with room():
+                copy.flush()
             return _mapped_array(copy, 0, member.file_size, None)
     # name and further fields, whose lengths are here, are behind a header of 30 bytes
     file.seek(member.header_offset + 26)
