@@ -863,6 +863,11 @@ MASKED = np.ma.array(np.ones((2, 3), np.float32), mask=True)
         (lambda x, y: setattr(x, "value", x.value.astype(str)), TypeError, "value: needs real num"),
         (lambda x, y: ad.SGD([y], x), TypeError, "optimizer: lr is .* needs a number"),
         (lambda x, y: ad.Adam([x, y, x]), ValueError, "optimizer: a parameter is given twice"),
+        (lambda x, y: ad.Adam(x), TypeError, "optimizer: params is an Array, needs a list"),
+        (lambda x, y: ad.Adam([x], betas=(0.9,)), ValueError, "betas has 1 numbers, needs 2"),
+        (lambda x, y: ad.Adam([x], betas=(1, 0.9)), ValueError, "beta1 must not be negative, and"),
+        (lambda x, y: ad.AdamW([x], eps="0"), TypeError, "optimizer: eps is '0', needs a number"),
+        (lambda x, y: ad.SGD([x], 0.1).load_state_dict({}), ValueError, "the state has no 'lr'"),
     ],
 )
 def test_errors(attempt, error, message):
