@@ -430,7 +430,7 @@ def test_fill_values_beside_the_field_of_a_mask_are_asked_about(tmp_path: Path) 
     assert [len(s.points) for s in read(path, kept).samples] == [9] * 6
     u[2, 4] = u[3, 7] = -9999
     path = masked_sea(tmp_path, u=u)
-    told = r"'u' is -9999 at 2 places that the mask keeps, .*--mask=sea,-9999 leaves .*sea,none"
+    told = r"'u' is -9999 at 2 places that the mask keeps, .*--mask=sea,-9999 leaves .*--mask=sea,none takes"
     with pytest.raises(DataError, match=told):
         read(path, kept)
     samples = read(path, Roles(**roles, mask="sea,-9999")).samples

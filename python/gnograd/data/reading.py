@@ -591,7 +591,7 @@ class _Reading:
             name,
             f"is {value} at {found.places} places{where}, and at most {found.others:.3g} in "
             f"magnitude at all others: {which} out, if it marks that there is no data; "
-            f"--mask {self.mask.text(EVERY)} takes it as a number",
+            f"--mask={self.mask.text(EVERY)} takes it as a number",
         )
 
     def _check_finite(self, name: str, array: Array) -> None:

@@ -164,7 +164,7 @@ class Roles:
             )
         missing = bool(numbers) or NAN in words
         field = fields[0] if fields else None
-        return Mask(field, tuple(numbers.values()), missing, EVERY in words)
+        return Mask(field, tuple(dict.fromkeys(numbers.values())), missing, EVERY in words)
 
     def marks(self, contents: Contents) -> tuple[str, ...]:
         """Array that says where points have data, if the mask has one."""
