@@ -336,6 +336,18 @@ def test_points_in_a_plane_are_told(samples: Path) -> None:
     assert "note: all points have z = 0.5" in gnograd("inspect", samples, "--outputs", "u")[1]
 
 
+def test_places_of_points_that_look_odd_are_told(tmp_path: Path) -> None:
+    """Several points at a place, and a period in another unit."""
+    twice = np.concatenate([X, X[:2]])
+    np.savez(tmp_path / "a.npz", points=twice, a=np.arange(14) ** 2, u=np.arange(14) ** 3)
+    chosen = ("inspect", tmp_path / "a.npz", "--outputs", "u")
+    status, said = gnograd(*chosen, "--period", "1000,1")
+    assert status == 0 and "note: 2 of 12 places have several points" in said
+    assert re.search(r"note: points spread over 0.000\d+ of the period along x; is --period", said)
+    assert "along y" not in said
+    assert "period along" not in gnograd(*chosen)[1]
+
+
 @pytest.mark.parametrize(
     "fill", [-9999.0, 1e20, np.float32(9.969209968386869e36), np.finfo(np.float32).max]
 )
@@ -430,7 +442,10 @@ def test_fill_values_beside_the_field_of_a_mask_are_asked_about(tmp_path: Path) 
     assert [len(s.points) for s in read(path, kept).samples] == [9] * 6
     u[2, 4] = u[3, 7] = -9999
     path = masked_sea(tmp_path, u=u)
-    told = r"'u' is -9999 at 2 places that the mask keeps, .*--mask=sea,-9999 leaves .*--mask=sea,none takes"
+    told = (
+        "'u' is -9999 at 2 places that the mask keeps, .*--mask=sea,-9999 leaves .*"
+        "--mask=sea,none takes"
+    )
     with pytest.raises(DataError, match=told):
         read(path, kept)
     samples = read(path, Roles(**roles, mask="sea,-9999")).samples

@@ -148,6 +148,15 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
         for letter, side, place in zip(SPACE, sides, cloud[0], strict=False)
         if len(sides) > 1 and side <= ROUNDING * sides.max()
     ]
+    notes += [
+        f"points spread over {side / length:.3g} of the period along {letter}; is --period in "
+        "their unit?"
+        for letter, side, length in zip(SPACE, sides, data.layout.period or (), strict=False)
+        if length and not 0.5 <= side / length <= 2
+    ]
+    if several.max() > 1 == several.min():
+        twice = int((several > 1).sum())
+        notes.append(f"{twice} of {len(several)} places have several points")
     if several.min() > 1:
         notes.append(
             f"each of {len(several)} places has {several.min()} points or more; rows for times or "
