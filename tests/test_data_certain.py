@@ -348,6 +348,15 @@ def test_places_of_points_that_look_odd_are_told(tmp_path: Path) -> None:
     assert "period along" not in gnograd(*chosen)[1]
 
 
+def test_an_input_that_is_the_output_is_told(tmp_path: Path) -> None:
+    u = np.random.default_rng(11).random((4, 12)).astype(np.float32)
+    np.savez(tmp_path / "a.npz", points=X, a=u**2, u=u, truth=u)
+    chosen = ("inspect", tmp_path / "a.npz", "--outputs", "u")
+    status, said = gnograd(*chosen)
+    assert status == 0 and "note: truth is u but for a constant: with it as an input" in said
+    assert "nothing to learn" not in gnograd(*chosen, "--inputs", "a")[1]
+
+
 @pytest.mark.parametrize(
     "fill", [-9999.0, 1e20, np.float32(9.969209968386869e36), np.finfo(np.float32).max]
 )
