@@ -68,10 +68,18 @@ def needed() -> dict[str, set[str]]:
 
 
 def sizes() -> dict[str, list[str]]:
-    """Sizes that functions of operators take, by function, as the declarations say."""
+    """Sizes by function; those of operators as the declarations say."""
     from declarations import read_operators
 
+    of_graphs = ["n_dst", "n_src", "n_edges"]
     return {
+        "gnograd_graph_create": of_graphs,
+        "gnograd_graph_from_edges": of_graphs,
+        "gnograd_graph_lend": of_graphs,
+        "gnograd_gumbel_f32": ["n"],
+        "gnograd_gumbel_f64": ["n"],
+        "gnograd_neighbors_within": ["n_radii"],
+    } | {
         f"gnograd_{op.name}_{face}{real}": [name for name in op.arguments if name not in op.statics]
         for op in read_operators()
         for face in op.faces
@@ -189,7 +197,7 @@ def main(earlier: bool) -> None:
 
 
 def with_negative_sizes() -> None:
-    """Call functions of operators with one size that is negative, and write a line for each."""
+    """Call functions with one size that is negative, and write a line for each."""
     library, by_function = Library(), sizes()
     for _, function, parameters in functions():
         for size in by_function.get(function, ()):
