@@ -239,6 +239,21 @@ def test_numbers_in_other_forms_are_not_taken_for_text(
         contents(tmp_path / "a.csv")
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("a.csv.gz", "a compressed file; unpack it first"),
+        ("a.zip", "an archive; unpack it first"),
+        ("a.cas.gz", "Fluent"),
+        ("a.pkl", "a Python pickle, which is never loaded"),
+        ("a.xls", "a spreadsheet; write it as .csv"),
+    ],
+)
+def test_files_that_are_not_read_are_called_what_they_are(name: str, told: str) -> None:
+    with pytest.raises(DataError, match=rf"{name}: files are read that .*; this is {told}"):
+        contents(Path(name))
+
+
 def test_two_stars_are_any_folders(tmp_path: Path) -> None:
     for folder in (".", "b", "b/c"):
         (tmp_path / folder).mkdir(exist_ok=True)
