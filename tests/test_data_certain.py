@@ -514,6 +514,8 @@ def test_names_with_commas_are_in_quotes(tmp_path: Path) -> None:
     status, said = gnograd(*chosen, "--outputs", '"say ""p"""')
     assert status == 0, said
     assert "inputs: q (1), u, mean (1); outputs: say" in " ".join(said.split())
+    with pytest.raises(DataError, match=r'the file has: x .8,., "u, mean" .8,., "say ""p""" .8,.'):
+        read(tmp_path / "a.csv", Roles(points="x", outputs=("u",)))
 
 
 def test_arrays_that_are_none_leave_the_others_of_their_file(tmp_path: Path) -> None:

@@ -669,5 +669,5 @@ def _fill(contents: Contents, word: str) -> float | None:
 
 
 def _listed(contents: Contents) -> str:
-    there = [f"{name} {array.shape}" for name, array in contents.arrays.items()]
+    there = [f"{listed([name])} {array.shape}" for name, array in contents.arrays.items()]
     return "the file has: " + (", ".join(there[:10]) + (", ..." if len(there) > 10 else "") or "-")
