@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The tape: every operation to second order, errors, memory, optimizers."""
 
+import array
 import copy
 import gc
 import os
@@ -757,20 +758,21 @@ def test_c_refuses_what_is_no_array(kind, name):
 
 
 @pytest.mark.parametrize(
-    ("rank", "extents", "message"),
+    ("kind", "rank", "extents", "message"),
     [
-        (2, [2, -3], "no array has such extents"),
-        (2, [2**32, 2**32], "no array has such extents"),
-        (2, [2**62, 2**62], "no array has such extents"),
-        (3, [2**40, 2**40, 0], None),
-        (-1, [2], "axes"),
-        (5, [2], "axes"),
+        (64, 2, [2, -3], "leaf: extents has -3, must not be negative"),
+        (64, 2, [2**32, 2**32], "no array has such extents"),
+        (64, 2, [2**62, 2**62], "no array has such extents"),
+        (64, 3, [2**40, 2**40, 0], None),
+        (64, -1, [2], "leaf: rank is -1, needs 0 to 4"),
+        (64, 5, [2], "leaf: rank is 5, needs 0 to 4"),
+        (16, 1, [2], "leaf: kind is 16, needs 32 or 64"),
     ],
 )
-def test_c_refuses_extents_of_no_array(rank, extents, message):
+def test_c_refuses_leaves_that_are_no_arrays(kind, rank, extents, message):
     tape = ad.Tape()
     shape, numbers = np.array(extents, np.int64), np.ones(8)
-    x = _core.gnograd_array_leaf(tape._handle, 64, 1, rank, address(shape), address(numbers))
+    x = _core.gnograd_array_leaf(tape._handle, kind, 1, rank, address(shape), address(numbers))
     assert (x == 0) == (message is not None)
     if message:
         with pytest.raises(ValueError, match=message):
@@ -861,6 +863,11 @@ MASKED = np.ma.array(np.ones((2, 3), np.float32), mask=True)
         (lambda x, y: setattr(x, "value", x.value.astype(str)), TypeError, "value: needs real num"),
         (lambda x, y: ad.SGD([y], x), TypeError, "optimizer: lr is .* needs a number"),
         (lambda x, y: ad.Adam([x, y, x]), ValueError, "optimizer: a parameter is given twice"),
+        (lambda x, y: ad.Adam(x), TypeError, "optimizer: params is an Array, needs a list"),
+        (lambda x, y: ad.Adam([x], betas=(0.9,)), ValueError, "betas has 1 numbers, needs 2"),
+        (lambda x, y: ad.Adam([x], betas=(1, 0.9)), ValueError, "beta1 must not be negative, and"),
+        (lambda x, y: ad.AdamW([x], eps="0"), TypeError, "optimizer: eps is '0', needs a number"),
+        (lambda x, y: ad.SGD([x], 0.1).load_state_dict({}), ValueError, "the state has no 'lr'"),
     ],
 )
 def test_errors(attempt, error, message):
@@ -1098,3 +1105,39 @@ def test_integers_have_any_order_of_bytes(order):
     for front in (gg, ad):
         with pytest.raises(TypeError, match="cu_q is int32, needs int64"):
             front.attention(tape.constant(q) if front is ad else q, q, q, cu_q=kinds, cu_k=cuts)
+
+
+class Brings:
+    """Numbers of a library that NumPy can read, as a column of pandas."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.numbers, dtype)
+
+
+@pytest.mark.parametrize("bring", [Brings, memoryview, lambda a: array.array("d", a)])
+def test_numbers_of_other_libraries_keep_their_type(bring):
+    """A float64 array was rounded to the type of the tape."""
+    third = np.array([1 / 3, 2 / 3])
+    tape = ad.Tape("float32")
+    x = tape.parameter(bring(third))
+    assert x.dtype == np.float64 and np.array_equal(x.value, third)
+    assert np.array_equal((x + bring(third)).value, 2 * third)
+    assert tape.parameter(third.tolist()).dtype == np.float32
+    with pytest.raises(TypeError, match="needs float32 or float64 numbers, got float16"):
+        tape.constant(Brings(third.astype(np.float16)))
+
+
+def test_an_axis_is_named_once():
+    x = ad.Tape().parameter(np.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"sum: axis is \(0, -2\), which names one twice"):
+        ad.sum(x, (0, -2))
+
+
+def test_truth_of_arrays():
+    tape = ad.Tape()
+    assert tape.constant(2.0) and not tape.constant([0.0])
+    with pytest.raises(ValueError, match=r"array: shape \(2,\) is neither true nor false"):
+        bool(tape.constant([1.0, 2.0]))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A null pointer where C must give one: an error that names it, in every function of gnograd.h.
+"""A null pointer, or a negative size: an error that names it, in every function of gnograd.h.
 
 The functions are those of the installed header. A process of its own calls them, one pointer null
-at a time; where it crashes, the last line that it has written says in which call.
+at a time; where it crashes, the last line that it has written says in which call. A tape that has
+an error already keeps it: the null pointer takes nothing from it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ MAY_BE_NULL = {
 """By function; of operators all that their declarations do not need."""
 ASCEND = "atten_mask stream"
 REALS = ("_r32", "_r64")
+EARLIER = "leaf: rank is 5, needs 0 to 4"
 
 
 def functions() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
@@ -63,6 +65,26 @@ def needed() -> dict[str, set[str]]:
             for real in REALS:
                 found[f"gnograd_{op.name}_{face}{real}"] = {*graph, *lists, *arrays}
     return found
+
+
+def sizes() -> dict[str, list[str]]:
+    """Sizes by function; those of operators as the declarations say."""
+    from declarations import read_operators
+
+    of_graphs = ["n_dst", "n_src", "n_edges"]
+    return {
+        "gnograd_graph_create": of_graphs,
+        "gnograd_graph_from_edges": of_graphs,
+        "gnograd_graph_lend": of_graphs,
+        "gnograd_gumbel_f32": ["n"],
+        "gnograd_gumbel_f64": ["n"],
+        "gnograd_neighbors_within": ["n_radii"],
+    } | {
+        f"gnograd_{op.name}_{face}{real}": [name for name in op.arguments if name not in op.statics]
+        for op in read_operators()
+        for face in op.faces
+        for real in REALS
+    }
 
 
 def calls() -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
@@ -145,11 +167,19 @@ class Library:
         return {"int": ctypes.c_int, "int64_t": ctypes.c_int64}[base](values.get(name, 1))
 
 
-def main() -> None:
-    """Make all calls, and write a line for each: what is null, result and message."""
+def main(earlier: bool) -> None:
+    """Make all calls, and write a line for each: what is null, result and message.
+
+    With `earlier` they are those that take a tape, which has an error before each.
+    """
     library = Library()
+    tape = library.handles["gnograd_tape"]
     results = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "void": None}
     for result, function, parameters, pointer in calls():
+        if earlier:
+            if pointer == "tape" or "tape" not in dict(map(reversed, parameters)):
+                continue
+            library.call("gnograd_array_leaf", ctypes.c_int64, tape, 32, 1, 5, None, None)
         print(function, pointer, end=" ", flush=True)
         arguments = [
             None if name == pointer else library.argument(function, type_, name)
@@ -157,10 +187,8 @@ def main() -> None:
         ]
         returned = library.call(function, results[result], *arguments)
         message = library.message()
-        if pointer != "tape":
-            tape = library.handles["gnograd_tape"]
-            if library.call("gnograd_tape_error", ctypes.c_int, tape):
-                message = library.message()
+        if pointer != "tape" and library.call("gnograd_tape_error", ctypes.c_int, tape):
+            message = library.message()
         print(returned, message, sep="\t", flush=True)
     for function in MAY_BE_NULL:
         if function.endswith("_free"):
@@ -168,13 +196,53 @@ def main() -> None:
     library.call("gnograd_last_error", None, ctypes.c_int64(9), None)
 
 
-@needs_installation
-def test_every_function_names_a_pointer_that_is_null() -> None:
-    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True)
+def with_negative_sizes() -> None:
+    """Call functions with one size that is negative, and write a line for each."""
+    library, by_function = Library(), sizes()
+    for _, function, parameters in functions():
+        for size in by_function.get(function, ()):
+            print(function, size, end=" ", flush=True)
+            arguments = [
+                ctypes.c_int64(-1) if name == size else library.argument(function, type_, name)
+                for type_, name in parameters
+            ]
+            status = library.call(function, ctypes.c_int, *arguments)
+            print(status, library.message(), sep="\t", flush=True)
+
+
+def told(*arguments: str) -> list[str]:
+    """Lines that this file writes as a program."""
+    done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, f"{lines[-1:]} {done.stderr}"
+    return lines
+
+
+@needs_installation
+def test_earlier_error_of_tape_stays() -> None:
+    lines = told("earlier")
+    assert len(lines) > 50
+    assert [line for line in lines if not line.endswith(f"\t{EARLIER}")] == []
+
+
+@needs_installation
+def test_every_function_names_a_size_that_is_negative() -> None:
+    lines = told("negative")
+    assert len(lines) > 100
     wrong = []
-    for (result, function, _, pointer), line in zip(calls(), lines, strict=True):
+    for line in lines:
+        function, size, rest = line.split(" ", 2)
+        status, message = rest.split("\t")
+        named = re.fullmatch(rf"(\w+): {size} must be at least [01]", message)
+        if not (named and named[1] in function and status != "0"):
+            wrong.append(line)
+    assert not wrong, "\n".join(wrong)
+
+
+@needs_installation
+def test_every_function_names_a_pointer_that_is_null() -> None:
+    wrong = []
+    for (result, function, _, pointer), line in zip(calls(), told(), strict=True):
         returned, message = line.removeprefix(f"{function} {pointer} ").split("\t")
         named = re.fullmatch(rf"(\w+): {pointer} is a null pointer", message)
         failed = {"int": "[^0].*", "int64_t": "0", "void": "None"}[result]
@@ -186,4 +254,8 @@ def test_every_function_names_a_pointer_that_is_null() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if "negative" in sys.argv:
+        needed()  # finds the module of declarations
+        with_negative_sizes()
+    else:
+        main("earlier" in sys.argv)

@@ -4,6 +4,7 @@
 import json
 import re
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -238,6 +239,21 @@ def test_numbers_in_other_forms_are_not_taken_for_text(
         contents(tmp_path / "a.csv")
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("a.csv.gz", "a compressed file; unpack it first"),
+        ("a.zip", "an archive; unpack it first"),
+        ("a.cas.gz", "Fluent"),
+        ("a.pkl", "a Python pickle, which is never loaded"),
+        ("a.xls", "a spreadsheet; write it as .csv"),
+    ],
+)
+def test_files_that_are_not_read_are_called_what_they_are(name: str, told: str) -> None:
+    with pytest.raises(DataError, match=rf"{name}: files are read that .*; this is {told}"):
+        contents(Path(name))
+
+
 def test_two_stars_are_any_folders(tmp_path: Path) -> None:
     for folder in (".", "b", "b/c"):
         (tmp_path / folder).mkdir(exist_ok=True)
@@ -294,6 +310,23 @@ def test_files_of_something_else_are_not_replaced(samples: Path, tmp_path: Path)
     assert train(samples, out)[0] == 0
 
 
+def test_files_of_a_run_tell_how_it_was_trained(samples: Path, tmp_path: Path) -> None:
+    """Not what it was asked for when it had ended."""
+
+    def told() -> list[tuple[object, object]]:
+        found = [json.loads((tmp_path / f"{n}.json").read_text()) for n in ("config", "results")]
+        settings = found[0], found[1]["settings"]
+        return [(of["epochs"], of["learning_rate"]) for of in settings]
+
+    assert train(samples, tmp_path, "--learning-rate", 0.01, "--epochs", 2)[0] == 0
+    status, said = train(samples, tmp_path, "--learning-rate", 0.5, "--epochs", 1)
+    assert status == 0 and "--learning-rate 0.5 is not used: it was 0.01" in said
+    assert told() == [(2, 0.01)] * 2
+    status, said = train(samples, tmp_path, "--learning-rate", 0.002, "--epochs", 3)
+    assert status == 0 and "is not used" not in said
+    assert told() == [(3, 0.002)] * 2
+
+
 def test_a_run_is_not_written_among_its_data(samples: Path, tmp_path: Path) -> None:
     for option in ("--data", "--validation", "--test"):
         status, said = train(samples, samples.parent, option, samples.parent)
@@ -316,6 +349,27 @@ def test_options_of_a_file_are_there_once(samples: Path, tmp_path: Path) -> None
 
 def test_points_in_a_plane_are_told(samples: Path) -> None:
     assert "note: all points have z = 0.5" in gnograd("inspect", samples, "--outputs", "u")[1]
+
+
+def test_places_of_points_that_look_odd_are_told(tmp_path: Path) -> None:
+    """Several points at a place, and a period in another unit."""
+    twice = np.concatenate([X, X[:2]])
+    np.savez(tmp_path / "a.npz", points=twice, a=np.arange(14) ** 2, u=np.arange(14) ** 3)
+    chosen = ("inspect", tmp_path / "a.npz", "--outputs", "u")
+    status, said = gnograd(*chosen, "--period", "1000,1")
+    assert status == 0 and "note: 2 of 12 places have several points" in said
+    assert re.search(r"note: points spread over 0.000\d+ of the period along x; is --period", said)
+    assert "along y" not in said
+    assert "period along" not in gnograd(*chosen)[1]
+
+
+def test_an_input_that_is_the_output_is_told(tmp_path: Path) -> None:
+    u = np.random.default_rng(11).random((4, 12)).astype(np.float32)
+    np.savez(tmp_path / "a.npz", points=X, a=u**2, u=u, truth=u)
+    chosen = ("inspect", tmp_path / "a.npz", "--outputs", "u")
+    status, said = gnograd(*chosen)
+    assert status == 0 and "note: truth is u but for a constant: with it as an input" in said
+    assert "nothing to learn" not in gnograd(*chosen, "--inputs", "a")[1]
 
 
 @pytest.mark.parametrize(
@@ -382,6 +436,7 @@ def test_fill_values_are_told_in_one_channel_and_in_parameters(tmp_path: Path) -
         ("1,2,3\n\n1,2,z\n1,3,4\n", "line 5: column 'u' is 'z', needs a number"),
         ("1,2,3\n1, ,2\n", "line 4: column 'y' is empty"),
         ("1,2,3\n\n1,2\n1,3,4\n", "line 5 has 2 columns, needs 3"),
+        ("\nm,m,Pa\n1,2,3\n", "line 4 has no number ('m', 'm', 'Pa'); write units, if these are,"),
     ],
 )
 def test_messages_about_tables_count_lines_as_an_editor_does(
@@ -390,3 +445,112 @@ def test_messages_about_tables_count_lines_as_an_editor_does(
     (tmp_path / "a.csv").write_text("# made by hand\nx,y,u\n" + rows)
     with pytest.raises(DataError, match=re.escape(text)):
         contents(tmp_path / "a.csv")
+    (tmp_path / "b.csv").write_bytes(b"x,y,T [\xb0C]\n1,2,3\n")
+    with pytest.raises(DataError, match=r"b.csv: .*\(it is not in UTF-8\)"):
+        contents(tmp_path / "b.csv")
+
+
+def masked_sea(tmp_path: Path, **given: object) -> Path:
+    """A file with a field 0 on land, and further arrays."""
+    sea = (np.arange(12) % 4 != 1).astype(float)
+    np.savez(tmp_path / "a.npz", **{"points": X, "a": np.ones(12), "sea": sea, **given})
+    return tmp_path / "a.npz"
+
+
+def test_fill_values_beside_the_field_of_a_mask_are_asked_about(tmp_path: Path) -> None:
+    """Numbers at points that it leaves out are none, those at others are."""
+    roles = {"inputs": ("a",), "outputs": ("u",)}
+    u = np.random.default_rng(5).standard_normal((6, 12))
+    u[:, 1::4] = 1e20
+    (path, kept) = masked_sea(tmp_path, u=u), Roles(**roles, mask="sea")
+    assert [len(s.points) for s in read(path, kept).samples] == [9] * 6
+    u[2, 4] = u[3, 7] = -9999
+    path = masked_sea(tmp_path, u=u)
+    told = (
+        "'u' is -9999 at 2 places that the mask keeps, .*--mask=sea,-9999 leaves .*"
+        "--mask=sea,none takes"
+    )
+    with pytest.raises(DataError, match=told):
+        read(path, kept)
+    samples = read(path, Roles(**roles, mask="sea,-9999")).samples
+    assert [len(s.points) for s in samples] == [9, 9, 8, 8, 9, 9]
+    samples = read(path, Roles(**roles, mask="sea,none")).samples
+    assert [len(s.points) for s in samples] == [9] * 6 and samples[2].outputs.min() == -9999
+
+
+def test_states_beside_the_field_of_a_mask_are_looked_at(tmp_path: Path) -> None:
+    u = np.random.default_rng(6).standard_normal((2, 3, 12, 2))
+    u[1, 2, 6:8, 1] = 999
+    path = masked_sea(tmp_path, u=u)
+    with pytest.raises(DataError, match="'u' is 999 at 2 places that the mask keeps"):
+        read(path, Roles(inputs=(), states=("u",), mask="sea", layout=tuple("stpc")))
+
+
+def test_several_fill_values_are_told_one_after_the_other(tmp_path: Path) -> None:
+    """A smaller one is not hidden by one that the mask names, at either end."""
+    u = np.random.default_rng(7).standard_normal((6, 12))
+    u[0, :2], u[1, 3:5], u[2, 5:7] = -99999, -999, 1e20
+    path = masked_sea(tmp_path, u=u)
+    roles, asked, mask = {"inputs": ("a",), "outputs": ("u",)}, [], None
+    for _ in range(3):
+        with pytest.raises(DataError, match="there is no data") as refused:
+            read(path, Roles(**roles, mask=mask))
+        mask = re.search(r"--mask=(\S+) leaves", str(refused.value))[1]
+        asked.append(mask.split(",")[-1])
+    assert sorted(asked) == sorted(["-99999", "-999", "1e+20"])
+    samples = read(path, Roles(**roles, mask=mask)).samples
+    assert [len(s.points) for s in samples] == [10, 10, 10, 12, 12, 12]
+    assert all(np.abs(s.outputs).max() < 10 for s in samples)
+    with pytest.raises(DataError, match="--mask names the arrays 'sea' and 'a', needs one"):
+        read(path, Roles(**roles, mask="sea,a"))
+
+
+def test_names_with_commas_are_in_quotes(tmp_path: Path) -> None:
+    """Quotes as in the first line of a table."""
+    names = 'x,"u, mean","say ""p""",q'
+    rows = np.column_stack([np.linspace(0, 1, 8), *np.random.default_rng(8).random((3, 8))])
+    np.savetxt(tmp_path / "a.csv", rows, "%.9g", ",", header=names, comments="")
+    chosen = ("inspect", tmp_path / "a.csv", "--points", "x", "--inputs", 'q,"u, mean"')
+    status, said = gnograd(*chosen, "--outputs", '"say ""p"""')
+    assert status == 0, said
+    assert "inputs: q (1), u, mean (1); outputs: say" in " ".join(said.split())
+    with pytest.raises(DataError, match=r'the file has: x .8,., "u, mean" .8,., "say ""p""" .8,.'):
+        read(tmp_path / "a.csv", Roles(points="x", outputs=("u",)))
+
+
+def test_arrays_that_are_none_leave_the_others_of_their_file(tmp_path: Path) -> None:
+    """Objects, named fields and other files in an .npz, of which `inspect` says why."""
+    u = np.random.default_rng(9).random(12)
+    path = tmp_path / "a.npz"
+    ascii_fields = np.zeros(2, [("a", "f4"), ("b", "i4")])
+    np.savez(
+        path, points=X, a=u, u=2 * u, about=np.array({"solver": "FEM"}), table=ascii_fields,
+        wide=np.zeros(2, [("\u03b1", "f4")]), names=np.array(["p", "q"]),
+    )  # fmt: skip
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("README.txt", "made by hand")
+    roles = Roles(inputs=("a",), outputs=("u",))
+    data = read(path, roles)
+    assert np.array_equal(data.samples[0].outputs[:, 0], np.float32(2 * u))
+    told = data.left_out
+    assert "objects" in told["about"] and "no array" in told["README.txt"]
+    assert "named fields" in told["table"] == told["wide"] and told["names"] == "it is text"
+    with pytest.raises(DataError, match=r"'about' cannot be used \(it holds Python objects"):
+        read(path, Roles(inputs=("about",), outputs=("u",)))
+    np.save(tmp_path / "b.npy", np.array([None]))
+    with pytest.raises(DataError, match=r"b.npy: cannot be read \(it holds Python objects"):
+        contents(tmp_path / "b.npy")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_numbers_of_points_are_no_field(tmp_path: Path, first: int) -> None:
+    """Columns such as ParaView's "Point ID" were inputs without a word."""
+    u = np.random.default_rng(10).random(12)
+    names = "Points:0,Points:1,Point ID,a,u"
+    rows = np.column_stack([X, np.arange(12) + first, u, 2 * u])
+    np.savetxt(tmp_path / "a.csv", rows, "%.17g", ",", header=names, comments="")
+    data = read(tmp_path / "a.csv", Roles(outputs=("u",)))
+    assert [field.name for field in data.layout.inputs] == ["a"]
+    assert data.left_out["Point ID"].startswith("it numbers the points")
+    data = read(tmp_path / "a.csv", Roles(outputs=("u",), inputs=("Point ID",)))
+    assert np.array_equal(data.samples[0].inputs[:, 0], np.arange(12) + first)

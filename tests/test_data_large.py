@@ -2,6 +2,7 @@
 """Data larger than memory."""
 
 import re
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from gnograd.data import (
 )
 from gnograd.data.samples import Made
 from gnograd.data.statistics import statistics
-from gnograd.data.stored import in_order
+from gnograd.data.stored import Spool, in_order, spooled
 from memory import needs_linux, temporary_bytes
 
 STEPS = 5
@@ -217,3 +218,25 @@ def test_many_files_do_not_stay_in_memory(tmp_path: Path) -> None:
 def reading(small: Path, large: Path):
     read(small)
     return lambda: [read(large) and None]
+
+
+@needs_linux
+@pytest.mark.parametrize("way", ["in order", "one after the other", "kept", "compressed"])
+def test_a_full_folder_for_temporary_files_is_told(tmp_path: Path, monkeypatch, way: str) -> None:
+    """Bringing axes in order ended the process by SIGBUS, others said 'damaged'."""
+    array = np.ones((64, 8, 512))
+    np.savez_compressed(tmp_path / "a.npz", array=array)
+    monkeypatch.setattr("gnograd.data.readers.npz.LARGE", 1)
+    calls = {
+        "in order": lambda: in_order(array.transpose(0, 2, 1)),
+        "one after the other": lambda: spooled(array.shape, array.dtype, array),
+        "kept": lambda: Spool().put(array),
+        "compressed": lambda: contents(tmp_path / "a.npz"),
+    }
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+    try:
+        with pytest.raises(DataError, match=r"folder for temporary files, .*, is full; TMPDIR"):
+            calls[way]()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

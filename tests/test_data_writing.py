@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Files of predictions."""
 
+import errno
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from gnograd.data import (
     contents,
     read,
     write,
+    writing,
 )
 
 
@@ -52,6 +54,24 @@ def test_meshes_are_written(tmp_path: Path) -> None:
     found = contents(files[1])
     assert found.cells["vertex"].ravel().tolist() == list(range(5))
     assert (found.arrays["v"][:, :2] == made[1].fields["v"]).all()
+
+
+def test_a_series_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of an earlier prediction named files of both."""
+    pytest.importorskip("meshio")
+    write(tmp_path / "a.vtu", predictions([4, 5, 6]))
+    whole, calls = writing._write_mesh, []
+
+    def full(path: Path, *rest: object) -> None:
+        calls.append(path)
+        if len(calls) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        whole(path, *rest)
+
+    monkeypatch.setattr(writing, "_write_mesh", full)
+    with pytest.raises(DataError, match=r"a.vtu: cannot be written \(No space left"):
+        write(tmp_path / "a.vtu", predictions([3, 3, 3]))
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["a_0001.vtu", "a_0002.vtu"]
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".vtu"])

@@ -243,7 +243,7 @@ PYTHON = _faults(
     ("parameters of another tape are taken", "autodiff/optimizers.py",
      "if any(array.tape is not tape for array in self.params):", "if False:", "autodiff"),
     ("optimizer: steps taken are not loaded", "autodiff/optimizers.py",
-     '_core.gnograd_optimizer_set_steps(self._handle, int(state["steps"]))', "pass", "autodiff"),
+     "_core.gnograd_optimizer_set_steps(self._handle, steps)", "pass", "autodiff"),
     ("tape: a static array is taken in any type", "autodiff/operators.py",
      "if array.dtype != needed:", "if False:", "autodiff_graph autodiff_nsa static"),
     ("trajectory of meshes with different points", "data/files.py",

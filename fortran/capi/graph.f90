@@ -4,7 +4,7 @@
 module gnograd_capi_graph
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_int32_t, c_ptr, c_loc, c_null_ptr, &
     & c_f_pointer, c_associated
-  use gnograd_core_error, only: error_type, check_allocation
+  use gnograd_core_error, only: error_type, check_allocation, check_least
   use gnograd_core_graph, only: graph_type, share, release, lend
   use gnograd_core_graph_view, only: graph_view, csc_view
   use gnograd_entries_arrays, only: graph_of, require, view, view_if_given
@@ -27,6 +27,7 @@ contains
     type(error_type), allocatable :: error
 
     call begin("graph_create", handle, graph, error)
+    call check_sizes("graph_create", n_dst, n_src, n_edges, error)
     call view(offsets, n_dst + 1, rows, "graph_create", "offsets", error)
     call view(indices, n_edges, sources, "graph_create", "indices", error)
     if (.not. allocated(error)) &
@@ -48,6 +49,7 @@ contains
     type(error_type), allocatable :: error
 
     call begin("graph_from_edges", handle, graph, error)
+    call check_sizes("graph_from_edges", n_dst, n_src, n_edges, error)
     call view(src, n_edges, sources, "graph_from_edges", "src", error)
     call view(dst, n_edges, destinations, "graph_from_edges", "dst", error)
     if (.not. allocated(error)) &
@@ -71,6 +73,7 @@ contains
     type(error_type), allocatable :: error
 
     call begin("graph_lend", handle, graph, error)
+    call check_sizes("graph_lend", n_dst, n_src, n_edges, error)
     arrays%n_src = n_src
     arrays%n_dst = n_dst
     arrays%n_edges = n_edges
@@ -86,6 +89,18 @@ contains
     call hand_over(graph, error, handle)
     status = status_of(error)
   end function gnograd_graph_lend
+
+  !> Refuse negative sizes; an earlier error stays.
+  subroutine check_sizes(where, n_dst, n_src, n_edges, error)
+    !> Function without gnograd_
+    character(len=*), intent(in) :: where
+    integer(c_int64_t), intent(in) :: n_dst, n_src, n_edges
+    type(error_type), allocatable, intent(inout) :: error
+
+    call check_least(where, "n_dst", n_dst, 0, error)
+    call check_least(where, "n_src", n_src, 0, error)
+    call check_least(where, "n_edges", n_edges, 0, error)
+  end subroutine check_sizes
 
   !> Offsets and nodes of one order.
   subroutine see(name, offsets, indices, n_rows, n_edges, seen, error)

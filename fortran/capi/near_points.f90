@@ -2,12 +2,14 @@
 
 !> Near points for C: an opaque handle of what was found, as its size is known only then.
 module gnograd_capi_near_points
+  use, intrinsic :: ieee_arithmetic, only: ieee_is_finite
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_int32_t, c_double, c_ptr, c_loc, &
     & c_null_ptr, c_f_pointer, c_associated
   use gnograd_core_arithmetic, only: check_arithmetic
   use gnograd_core_cell_images, only: candidates_type, count_images, list_images
-  use gnograd_core_error, only: error_type, fail, text, check_allocation, code_index, code_value
-  use gnograd_core_near_points, only: find_near, search_type, neighbors_type
+  use gnograd_core_error, only: error_type, fail, text, check_allocation, check_least, code_index, &
+    & code_value
+  use gnograd_core_near_points, only: find_near, is_length, search_type, neighbors_type
   use gnograd_entries_arrays, only: require, view, view_if_given
   use gnograd_entries_status, only: status_of
   implicit none
@@ -48,9 +50,10 @@ contains
     call read_points("neighbors_within", n_axes, n_dst, n_src, n_items, destinations, sources, &
       & period, dst_items, src_items, handle, points, error)
     call view(radii, n_radii, radius, "neighbors_within", "radii", error)
+    call check_least(where, "n_radii", n_radii, 0, error)
     do k = 1, size(radius)
-      if (.not. (radius(k) >= 0 .or. allocated(error))) call fail(error, code_value, where// &
-        & ": radii["//text(k - 1)//"] must not be negative")
+      if (.not. (is_length(radius(k)) .or. allocated(error))) call fail(error, code_value, &
+        & where//": radii["//text(k - 1)//"] must not be negative")
     end do
     if (.not. allocated(error)) then
       wanted%radius = radius
@@ -118,7 +121,7 @@ contains
     integer :: stat
 
     if (size(points%period) == 0) call fail(error, code_value, where//": d is 0, needs 1 or more")
-    if (.not. all(points%period >= 0 .and. points%period <= huge(0._c_double))) &
+    if (.not. all(is_length(points%period) .and. ieee_is_finite(points%period))) &
       & call fail(error, code_value, where//": period must not be negative, and finite")
     if (.not. allocated(error)) call check_items(where, "dst_items", points%dst_items, &
       & size(points%destinations, 2, c_int64_t), error)

@@ -5,13 +5,15 @@ module gnograd_capi_optimizer
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_double, c_ptr, c_loc, c_null_ptr, &
     & c_f_pointer, c_associated
   use gnograd_core_kinds, only: int64
-  use gnograd_core_error, only: error_type, check_allocation, set_error => fail, code_index
+  use gnograd_core_error, only: error_type, check_allocation, check_range, set_error => fail, &
+    & code_index
   use gnograd_autodiff_array, only: array_type, is_open, kind_r32, kind_r64
   use gnograd_autodiff_operands, only: failed
   use gnograd_autodiff_optimizer, only: optimizer_type, adam_type, adamw_type, &
     & sgd_type
   use gnograd_autodiff_tape, only: tape_type
-  use gnograd_capi_autodiff, only: arrays_of, copy_in, copy_out, status_after, tape_of
+  use gnograd_capi_autodiff, only: arrays_of, copy_in, copy_out, max_arrays, status_after, &
+    & tape_of
   use gnograd_entries_arrays, only: require, view
   use gnograd_entries_status, only: status_of
   implicit none
@@ -94,6 +96,7 @@ contains
     call view(parameters, n, handles, where, "parameters", error)
     call require(present(handle), where, "optimizer", error)
     if (present(handle)) handle = c_null_ptr
+    call check_range(where, "n", n, 0, max_arrays, error)
     if (.not. allocated(error)) arrays = arrays_of(tape, handles)
   end subroutine read_arguments
 

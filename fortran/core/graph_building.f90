@@ -4,7 +4,8 @@
 !> graph_building.py. Nodes count from 1 here, as a Fortran program has them. One file for all ways
 !> to build: each is a method of a page, and most end in order_edges.
 submodule (gnograd_core_graph) gnograd_core_graph_building
-  use gnograd_core_near_points, only: find_near, search_type, neighbors_type
+  use, intrinsic :: ieee_arithmetic, only: ieee_is_finite
+  use gnograd_core_near_points, only: find_near, is_length, search_type, neighbors_type
   use gnograd_core_sorting, only: sort
   implicit none
 
@@ -209,7 +210,7 @@ contains
     type(search_type) :: wanted
 
     wanted%radius = radius
-    if (.not. radius >= 0) call fail(error, code_value, where//": radius must not be negative")
+    if (.not. is_length(radius)) call fail(error, code_value, where//": radius must not be negative")
     if (present(max_neighbors)) wanted%most = max_neighbors
     if (wanted%most < 0) call fail(error, code_value, where//": max_neighbors is "// &
       & text(wanted%most)//", must not be negative")
@@ -301,8 +302,8 @@ contains
     if (present(period)) then
       call check_shape(where, "period", shape(period, int64), [size(sources, 1, int64)], error)
       if (.not. allocated(error)) then
-        if (.not. all(period >= 0 .and. period <= huge(period))) call fail(error, code_value, &
-          & where//": period must not be negative, and finite")
+        if (.not. all(is_length(period) .and. ieee_is_finite(period))) call fail(error, &
+          & code_value, where//": period must not be negative, and finite")
         box = period
       end if
     end if
@@ -357,8 +358,7 @@ contains
     do k = 1, size(graphs)
       part = graphs(k)%view()
       if (graphs(k)%serial == 0) then
-        call fail(error, code_value, "graph%batch: graphs("//text(int(k, int64))// &
-          & ") was never built")
+        call fail(error, code_value, never_built("batch", k))
         return
       else if (part%has_room()) then
         call fail(error, code_value, "graph%batch: graphs("//text(int(k, int64))// &
@@ -410,6 +410,10 @@ contains
     end if
     n_rows = 0
     do k = 1, size(graphs)
+      if (graphs(k)%serial == 0) then
+        call fail(error, code_value, never_built("union", k))
+        return
+      end if
       n_rows = n_rows + graphs(k)%n_edges
       if (graphs(k)%n_src == graphs(1)%n_src .and. graphs(k)%n_dst == graphs(1)%n_dst) cycle
       call fail(error, code_value, "graph%union: graphs("//text(int(k, int64))//") has "// &
@@ -472,10 +476,23 @@ contains
   module procedure graph_reverse
     integer(int64), allocatable :: src(:), dst(:)
 
+    if (self%serial == 0) then
+      call fail(error, code_value, "graph%reverse: the graph was never built")
+      return
+    end if
     call ends_of(self, src, dst, error)
     if (.not. allocated(error)) &
       & call order_edges(reversed, dst, src, self%n_dst, self%n_src, -1, error)
   end procedure graph_reverse
+
+  !> Message about one of several graphs, for which init, radius or the like was not called.
+  pure function never_built(where, k) result(message)
+    character(len=*), intent(in) :: where
+    integer, intent(in) :: k
+    character(len=:), allocatable :: message
+
+    message = "graph%"//where//": graphs("//text(int(k, int64))//") was never built"
+  end function never_built
 
   ! ---- ends ----
 

@@ -8,7 +8,7 @@
 !>
 !> One file for the tree and its search: their inner loops share types that nobody else needs.
 module gnograd_core_near_points
-  use, intrinsic :: ieee_arithmetic, only: ieee_is_finite, ieee_value, ieee_positive_inf
+  use, intrinsic :: ieee_arithmetic, only: ieee_is_finite, ieee_is_nan, ieee_value, ieee_positive_inf
   use gnograd_core_error, only: error_type, fail, text, check_allocation, code_value
   use gnograd_core_kinds, only: dp, int32, int64
   use gnograd_core_random, only: split_mix
@@ -16,7 +16,7 @@ module gnograd_core_near_points
   use gnograd_core_threads, only: n_threads
   implicit none
   private
-  public :: find_near, search_type, neighbors_type
+  public :: find_near, is_length, search_type, neighbors_type
 
   !> Points in a box that is not divided
   integer(int64), parameter :: leaf_size = 12
@@ -134,6 +134,16 @@ contains
       if (allocated(error)) return
     end do
   end subroutine find_near
+
+  !> True for a number that is not negative. NaN is none, and comparing it would stop programs that
+  !> trap invalid operations.
+  elemental function is_length(number)
+    real(dp), intent(in) :: number
+    logical :: is_length
+
+    is_length = .false.
+    if (.not. ieee_is_nan(number)) is_length = number >= 0
+  end function is_length
 
   !> Raise an error unless all coordinates are finite.
   subroutine check_points(where, name, points, error, base)

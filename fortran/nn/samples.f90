@@ -169,7 +169,11 @@ contains
       arrays(k - first + 1)%weights => self%samples(self%order(k))%arrays
       graphs(k - first + 1) = self%samples(self%order(k))%graph
     end do
-    call self%joined%graph%batch(graphs, error)
+    if (any(graphs%serial /= 0)) then
+      call self%joined%graph%batch(graphs, error)
+    else
+      self%joined%graph = graph_type()  ! of samples without one, as those of a network on points
+    end if
     if (.not. allocated(error)) call join_weights(arrays, self%joined%arrays, error)
     if (.not. allocated(error)) sample => self%joined
   end subroutine batch_int64

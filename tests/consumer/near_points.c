@@ -9,14 +9,14 @@ enum { N_AXES = 2, N_SRC = 3, N_DST = 2 };
 
 /* The arguments of a search, of which each case spoils one. */
 struct search {
-    int64_t n_axes, n_items, max_neighbors, k;
+    int64_t n_axes, n_items, n_radii, max_neighbors, k;
     double destinations[N_DST * N_AXES], sources[N_SRC * N_AXES], period[N_AXES], radii[2];
     int64_t dst_items[3], src_items[3];
 };
 
 static struct search good(void) {
     const struct search s = {
-        N_AXES, 1, -1, 2, {0, 0, 1, 1}, {0, 0.5, 1, 0.5, 5, 5}, {0, 0}, {0.6, 2},
+        N_AXES, 1, 2, -1, 2, {0, 0, 1, 1}, {0, 0.5, 1, 0.5, 5, 5}, {0, 0}, {0.6, 2},
         {0, N_DST}, {0, N_SRC}
     };
     return s;
@@ -24,8 +24,8 @@ static struct search good(void) {
 
 static int within(const struct search *s, gnograd_neighbors **found) {
     return gnograd_neighbors_within(
-        s->n_axes, N_DST, N_SRC, s->n_items, 2, s->max_neighbors, 0, 0, -1, s->destinations,
-        s->sources, s->period, s->dst_items, s->src_items, s->radii, found);
+        s->n_axes, N_DST, N_SRC, s->n_items, s->n_radii, s->max_neighbors, 0, 0, -1,
+        s->destinations, s->sources, s->period, s->dst_items, s->src_items, s->radii, found);
 }
 
 static int nearest(const struct search *s, gnograd_neighbors **found) {
@@ -97,6 +97,8 @@ int main(void) {
     well &= refuses(within, &s, "radii[1] must not be negative");
     s = good(), s.radii[0] = NAN;
     well &= refuses(within, &s, "radii[0] must not be negative");
+    s = good(), s.n_radii = -1;
+    well &= refuses(within, &s, "n_radii must be at least 0");
     s = good(), s.k = -1;
     well &= refuses(nearest, &s, "k is -1, must not be negative");
     for (int64_t n_items = -2; n_items < 1; ++n_items) {

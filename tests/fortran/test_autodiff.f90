@@ -42,6 +42,7 @@ contains
       & test_type("errors mark the tape", test_errors), &
       & test_type("arrays end with rewind", test_rewind), &
       & test_type("null handles", test_null), &
+      & test_type("choices that do not exist", test_choices), &
       & test_type("arrays of another tape", test_other_tape), &
       & test_type("arrays outlive their tape", test_outlived), &
       & test_type("mark, rewind and free in any order", test_any_order), &
@@ -598,6 +599,31 @@ contains
     call expect(tape, "gradient: the loss is not on this tape", error)
     call tape%free()
   end subroutine test_null
+
+  !> The message names the argument and what it may be.
+  subroutine test_choices(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(graph_type) :: graph
+    type(tape_type) :: tape
+    type(array_type) :: x, row, weights, y
+
+    call graph%from_edges([1, 2], [2, 1], error)
+    if (.not. allocated(error)) call tape%init(error)
+    if (allocated(error)) return
+    x = tape%parameter(reshape([1.0_dp, 2.0_dp], [1, 2]))
+    row = tape%parameter([1.0_dp, 2.0_dp])
+    weights = tape%parameter(reshape([1.0_dp], [1, 1]))
+    y = agg_weighted(x, row, graph, aggregation="average")
+    call expect(tape, "agg_weighted: aggregation must be one of sum, mean, min, max", error)
+    y = update_edges(x, graph, x, x, mode="product")
+    call expect(tape, "update_edges: mode must be one of concat, sum", error)
+    y = mha_gat(x, x, row, graph, num_heads=1, activation="relu6")
+    call expect(tape, "mha_gat: activation must be one of "// &
+      & "LeakyReLU, ELU, Linear, ReLU, Scalar, Sigmoid, Tanh", error)
+    y = gno(x, x, weights, slice(row, [1], [1]), reshape(weights, [1, 1, 1]), weights, graph, &
+      & kernel="")
+    call expect(tape, "gno: kernel must be one of full, diagonal", error)
+  end subroutine test_choices
 
   ! ---- handles, tapes and graphs ----
 

@@ -383,6 +383,10 @@ contains
     call graph%batch(two, refused)
     call check_refused(error, refused, "graph%batch: graphs(1) was never built")
     call two(1)%from_edges([1], [2], error)
+    call graph%union(two, refused)
+    call check_refused(error, refused, "graph%union: graphs(2) was never built")
+    call two(2)%reverse(graph, refused)
+    call check_refused(error, refused, "graph%reverse: the graph was never built")
     if (.not. allocated(error)) call two(2)%from_edges([1], [3], error)
     if (allocated(error)) return
     call graph%union(two, refused)

@@ -56,6 +56,7 @@ contains
       & test_type("batches", test_batches), &
       & test_type("order of samples", test_order), &
       & test_type("a loader has samples of its own", test_own_samples), &
+      & test_type("batches of samples without graphs", test_no_graphs), &
       & test_type("samples that do not fit", test_refused_samples), &
       & test_type("a training learns", test_learns), &
       & test_type("schedules by name", test_schedules), &
@@ -970,6 +971,30 @@ contains
     if (allocated(error)) return
     call check(error, all(abs(f(1, :6)) > 0), "copies")
   end subroutine test_own_samples
+
+  !> Samples of networks that need no graph make batches; a graph that some lack is an error.
+  subroutine test_no_graphs(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: refused
+    type(sample_type) :: samples(3)
+    type(sample_type), pointer :: sample
+    type(loader_type) :: loader
+    integer :: k
+
+    do k = 1, 3
+      call samples(k)%arrays%set("f", spread([1.0_dp*k, 2.0_dp], 2, k), error)
+      if (allocated(error)) return
+    end do
+    call loader%init(samples, error, batch_size=2, shuffle=.false.)
+    if (.not. allocated(error)) call loader%batch(1_int64, sample, error)
+    if (allocated(error)) return
+    call check(error, all(sample%arrays%shape("f") == [2, 3]) .and. sample%graph%n_src == 0, "joined")
+    call samples(1)%graph%from_edges([1], [1], error)
+    if (.not. allocated(error)) call loader%init(samples, error, batch_size=2, shuffle=.false.)
+    if (allocated(error)) return
+    call loader%batch(1_int64, sample, refused)
+    call check_refused(error, refused, "graph%batch: graphs(2) was never built")
+  end subroutine test_no_graphs
 
   subroutine test_refused_samples(error)
     type(error_type), allocatable, intent(out) :: error

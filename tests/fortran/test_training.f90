@@ -2,6 +2,7 @@
 
 !> Tools of a training loop besides the derivatives: AdamW, clipping, rates, checkpoints.
 module test_training
+  use, intrinsic :: ieee_arithmetic, only: ieee_quiet_nan, ieee_value
   use gnograd
   use testing, only: test_type, check, check_refused
   implicit none
@@ -189,10 +190,12 @@ contains
     type(error_type), allocatable :: refused
     type(tape_type) :: tape
     type(adam_type) :: adam, other
+    type(adamw_type) :: adamw
     type(sgd_type) :: sgd
     type(array_type) :: x(2)
     type(weights_type) :: weights
     real(sp), allocatable :: values(:)
+    real(dp) :: nan
 
     call adam%save(filename, refused)
     call check_refused(error, refused, "optimizer: init comes first")
@@ -215,6 +218,21 @@ contains
     call other%init([x, x(:1)], 0.1_dp, refused)
     call check_refused(error, refused, &
       & "optimizer: a parameter is given twice, and would move twice a step")
+    nan = ieee_value(nan, ieee_quiet_nan)
+    call adam%init(x(:1), -0.1_dp, refused)
+    call check_refused(error, refused, "optimizer: lr must not be negative, and finite")
+    call adam%init(x(:1), 0.1_dp, refused, beta2=1.0_dp)
+    call check_refused(error, refused, "optimizer: beta2 must not be negative, and less than 1")
+    call adamw%init(x(:1), 0.1_dp, refused, weight_decay=nan)
+    call check_refused(error, refused, "optimizer: weight_decay must not be negative, and finite")
+    call sgd%init(x(:1), 0.1_dp, refused, momentum=-0.9_dp)
+    call check_refused(error, refused, "optimizer: momentum must not be negative, and finite")
+    call sgd%step(refused)
+    call check_refused(error, refused, "optimizer: init comes first")
+    call sgd%init(x(:1), 0.1_dp, refused)
+    sgd%lr = nan
+    call sgd%step(refused)
+    call check_refused(error, refused, "optimizer: lr is not finite")
     call other%init(x(:1), 0.1_dp, error)
     if (.not. allocated(error)) call load_weights(filename, weights, error)
     if (.not. allocated(error)) call weights%set("a", [1.0_sp, 2.0_sp, 3.0_sp], error)

@@ -4,7 +4,7 @@
 !> kernel has any, whatever nodes have no edges and whatever queries see no key.
 module test_traps
   use, intrinsic :: ieee_arithmetic, only: ieee_set_halting_mode, ieee_divide_by_zero, &
-    & ieee_invalid, ieee_overflow, ieee_is_finite
+    & ieee_invalid, ieee_overflow, ieee_is_finite, ieee_value, ieee_quiet_nan
   use gnograd, only: tape_type, array_type, sigmoid, silu, gelu, tanh, relu, sin, cos, exp, log, sqrt, &
     & abs, max, min, norm, mean, sum, softmax, dot_product, matmul, reshape, gather, concatenate, &
     & slice, transpose, operator(+), operator(-), operator(*), operator(/), operator(**)
@@ -24,7 +24,7 @@ module test_traps
   use gnograd_kernels_nsa_attention, only: attention_forward, attention_vjp, attention_jvp, &
     & attention_hvp
   use gnograd_kernels_nsa_pattern, only: pattern_type
-  use testing, only: test_type, check
+  use testing, only: test_type, check, check_refused
   implicit none
   private
   public :: traps_tests
@@ -39,6 +39,7 @@ contains
       & test_type("graph attention with nodes without edges", test_gat), &
       & test_type("causal windows, empty selections", test_nsa), &
       & test_type("searches for near points", test_searches), &
+      & test_type("searches with NaN", test_nan), &
       & test_type("operations of the tape, real32", test_tape_r32), &
       & test_type("operations of the tape, real64", test_tape_r64), &
       & test_type("arrays without numbers", test_no_numbers)]
@@ -74,6 +75,28 @@ contains
     call trap(.false.)
     call check(error, graph%n_edges == 200, "edges")
   end subroutine test_searches
+
+  !> NaN as an argument is refused; a comparison with it would stop the program.
+  subroutine test_nan(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: radius, period, points
+    type(graph_type) :: graph
+    real(dp) :: x(2, 4), nan
+
+    nan = ieee_value(nan, ieee_quiet_nan)
+    call random_number(x)
+    call trap(.true.)
+    call graph%radius(x, nan, radius)
+    call graph%knn(x, 3, period, period=[1.0_dp, nan])
+    x(1, 2) = nan
+    call graph%radius(x, 0.5_dp, points)
+    call trap(.false.)
+    call check_refused(error, radius, "graph%radius: radius must not be negative")
+    if (.not. allocated(error)) &
+      & call check_refused(error, period, "graph%knn: period must not be negative, and finite")
+    if (.not. allocated(error)) &
+      & call check_refused(error, points, "graph%radius: sources(:, 2) has entries that are not finite")
+  end subroutine test_nan
 
   !> Means, norms and the like of nothing, with their derivatives.
   subroutine test_no_numbers(error)

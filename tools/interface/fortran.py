@@ -140,12 +140,13 @@ def wrap(text: str, indent: str, width: int = 100) -> str:
     """A statement over as many lines as it needs; a comment has one."""
     if text.startswith("!"):
         return text
-    lines, line = [], ""
+    lines, line, inside = [], "", False
     for word in re.split(r"(?<=, )", text):
         if line and len(indent + line + word) > width - 2:
             lines.append(line.rstrip() + " &")
-            line = "  & "
+            line = "  &" if inside else "  & "  # blanks count inside a text
         line += word
+        inside ^= word.count('"') % 2 == 1
     return f"\n{indent}".join([*lines, line])
 
 
@@ -266,10 +267,9 @@ def checks(op: Operator) -> list[str]:
         for name, text in changes.items():
             lines.append(f"if ({condition(op, when)}) {name} = {expression(op, text, 'graph')}")
     for static in of_kind(op, "code"):
-        # entry points on the CPU refuse them by their own rules
-        names = ", ".join(static.codes)
+        names, last = ", ".join(static.codes), max(static.codes.values())
         lines += [
-            f"if (operator%device%active .and. {static.c_name} < 0) call fail(store, code_value, "
+            f"if ({static.c_name} < 0 .or. {static.c_name} > {last}) call fail(store, code_value, "
             f'"{op.name}: {static.name} must be one of {names}")'
         ]
     return lines

@@ -47,7 +47,7 @@ contains
     else if (query_block < 1) then
       call fail(error, code_value, name//": query_block must be at least 1")
     else if (duplicates < duplicates_ignore .or. duplicates > duplicates_count) then
-      call fail(error, code_value, name//": duplicates: no such code")
+      call fail(error, code_value, name//": duplicates must be ignore, error or count")
     else if (size(block_index, 1, int64) > huge(0_int32) - 1) then
       call fail(error, code_value, name//": block_index has too many slots")
     end if

@@ -74,8 +74,8 @@ class Tape(Handle):
     Parameters
     ----------
     dtype : {"float32", "float64"}
-        Type that lists, integers and booleans are converted to. NumPy arrays of float32 and
-        float64 keep theirs.
+        Type that lists, integers and booleans are converted to. Arrays of float32 and float64, of
+        NumPy or what it reads (pandas, xarray, tensors of a CPU), keep theirs.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class Tape(Handle):
         refuse_mask("tape", "the array", values)
         array = native(np.asarray(values))
         kind = _KINDS.get(array.dtype)
-        given = isinstance(values, np.ndarray | np.generic)
+        given = _has_type(values)
         if kind is None or not given:
             if array.dtype.kind not in "iub" and (given or array.dtype.kind != "f"):
                 raise TypeError(f"tape: needs float32 or float64 numbers, got {array.dtype}")
@@ -276,6 +276,11 @@ class Array(Handle):
         if copy is False:
             raise ValueError("array: the value on the tape can only be copied")
         return self.value if dtype is None else self.value.astype(dtype)
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(f"array: shape {self.shape} is neither true nor false; use its value")
+        return bool(self.item())
 
     def __len__(self) -> int:
         shape = self.shape
@@ -486,6 +491,12 @@ def _holds_arrays(value: object) -> bool:
     )
 
 
+def _has_type(values: object) -> bool:
+    """True for numbers whose type is not that of Python's numbers, and so is kept."""
+    plain = isinstance(values, list | tuple | range | int | float)
+    return isinstance(values, np.generic) or not plain
+
+
 def _refuse_others(name: str, x: object) -> None:
     """Raise TypeError for anything else than an Array."""
     if not isinstance(x, Array):
@@ -607,7 +618,10 @@ def _reduce(
     axes = [*range(x.ndim)] if axis is None else _whole(f"{name}: axis", axis)
     if len(axes) > 1:
         rank = x.ndim
-        axes = sorted({k % rank if -rank <= k < rank else k for k in axes}, reverse=True)
+        numbers = {k % rank if -rank <= k < rank else k for k in axes}
+        if len(numbers) < len(axes):
+            raise ValueError(f"{name}: axis is {tuple(axes)}, which names one twice")
+        axes = sorted(numbers, reverse=True)
     # from the last axis on, so that the others keep their numbers
     for k in axes:
         x = x.tape._wrap(along(x.tape._handle, x._handle, k, int(keepdims)))

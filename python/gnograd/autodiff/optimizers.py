@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gnograd import _core
 from gnograd.autodiff.arrays import Array, Handle
 from gnograd.backends.cpu import address, check_status
-from gnograd.notation.static import number
+from gnograd.notation.static import integer, number
 
 __all__ = ["SGD", "Adam", "AdamW", "Optimizer"]
 
@@ -33,6 +33,8 @@ class Optimizer(Handle):
 
     def __init__(self, params: Sequence[Array], lr: float, *settings: float) -> None:
         self.lr = number("optimizer: lr", lr)
+        if isinstance(params, Array):  # which would be taken as a sequence of its rows
+            raise TypeError("optimizer: params is an Array, needs a list of Arrays")
         self.params = tuple(params)
         if not self.params:
             raise ValueError("optimizer: needs at least one parameter")
@@ -97,7 +99,18 @@ class Optimizer(Handle):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a `state_dict`."""
         loaded = {}
+        for name in ("lr", "steps", *self._slots):
+            if name not in state:
+                raise ValueError(f"optimizer: the state has no '{name}'")
+        lr, steps = (
+            number("optimizer: lr", state["lr"]),
+            integer("optimizer: steps", state["steps"]),
+        )
         for name in self._slots:
+            if len(state[name]) != len(self.params):
+                raise ValueError(
+                    f"optimizer: {name} has {len(state[name])} arrays, needs {len(self.params)}"
+                )
             loaded[name] = [
                 np.ascontiguousarray(values, array.dtype)
                 for values, array in zip(state[name], self.params, strict=True)
@@ -110,8 +123,8 @@ class Optimizer(Handle):
                     )
         for slot, name in enumerate(self._slots):
             self._exchange(slot, loaded[name], write=True)
-        self.lr = float(state["lr"])
-        _core.gnograd_optimizer_set_steps(self._handle, int(state["steps"]))
+        self.lr = lr
+        _core.gnograd_optimizer_set_steps(self._handle, steps)
 
     def _exchange(self, slot: int, arrays: Sequence[NDArray[Any]], write: bool) -> None:
         for k, values in enumerate(arrays):
@@ -152,7 +165,11 @@ class Adam(Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> None:
-        super().__init__(params, lr, *betas, eps, weight_decay)
+        if len(betas) != 2:
+            raise ValueError(f"optimizer: betas has {len(betas)} numbers, needs 2")
+        given = {"beta1": betas[0], "beta2": betas[1], "eps": eps, "weight_decay": weight_decay}
+        settings = [number(f"optimizer: {name}", value) for name, value in given.items()]
+        super().__init__(params, lr, *settings)
 
 
 class AdamW(Adam):
@@ -200,4 +217,4 @@ class SGD(Optimizer):
     _create = staticmethod(_core.gnograd_sgd_create)
 
     def __init__(self, params: Sequence[Array], lr: float, momentum: float = 0.0) -> None:
-        super().__init__(params, lr, momentum)
+        super().__init__(params, lr, number("optimizer: momentum", momentum))

@@ -160,6 +160,14 @@ class State:
         self.cycles.append((epochs, peak))
         self.finished = False
 
+    @property
+    def planned(self) -> dict[str, Any]:
+        """Epochs and learning rate of the last cycle, as settings."""
+        if not self.cycles:
+            return {}
+        end, peak = self.cycles[-1]
+        return {"epochs": end, "learning_rate": peak}
+
     def _text(self) -> str:
         state = {name: value for name, value in vars(self).items() if name != "arrays"}
         return json.dumps(state | {"history": [asdict(row) for row in self.history]})

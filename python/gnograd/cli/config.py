@@ -18,7 +18,7 @@ import typer
 from gnograd.cli.options import from_file, one_of, option, plain
 from gnograd.data.description import NAMES
 from gnograd.data.grid import AXES, GRIDS, POINT
-from gnograd.data.roles import Roles
+from gnograd.data.roles import Roles, names_in
 
 SIZES = ("small", "medium", "large")
 LOGS = ("csv", "tensorboard")
@@ -365,8 +365,9 @@ class Places:
     )
     mask: str | None = option(
         None,
-        "Leave out points where this field is 0, where any is not finite (nan) or is this number. "
-        "With none every number counts, also one that looks like a fill value.",
+        "Leave out points where this field is 0, where any is not finite (nan) or is this number; "
+        "several with commas. With none every other number counts, also one that looks like a "
+        "fill value.",
         metavar="ARRAY|NUMBER|nan|none",
     )
 
@@ -451,4 +452,4 @@ class Arrays(Places):
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(n for n in map(str.strip, text.split(",")) if n)
+    return None if text is None else names_in(text)

@@ -30,7 +30,7 @@ from gnograd.data.grid import SPACE
 from gnograd.data.neighbors import CLOUDS, FEW, TYPICAL, neighbors_within, radius_of
 from gnograd.data.repeated import repeated
 from gnograd.data.roles import arranged
-from gnograd.data.samples import Field
+from gnograd.data.samples import Field, Layout
 from gnograd.data.statistics import ROUNDING, statistics, still, target
 from gnograd.data.stored import blocks
 from gnograd.notation.text import printable
@@ -140,6 +140,13 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
     if data.layout.in_time and data.layout.step is None:
         notes.append("the files tell no times: steps are taken as equally long")
     notes += still(data)
+    aim, still_all = target(data), statistics(data)["output"].constant.all()
+    if aim.adds is not None and aim.ratio == 0 and not (data.layout.in_time or still_all):
+        names = ", ".join(f.name for f in data.layout.outputs)
+        notes.append(
+            f"{_inputs_at(data.layout, aim.adds)} is {names} but for a constant: with it as an "
+            "input there is nothing to learn (--inputs)"
+        )
     _, several = np.unique(next(iter(data.clouds())), axis=0, return_counts=True)
     cloud = np.concatenate(list(itertools.islice(data.clouds(), CLOUDS)))
     sides = np.ptp(cloud, axis=0)
@@ -148,6 +155,15 @@ def tell(data: PointData, console: Console, model: str, radius: float | None) ->
         for letter, side, place in zip(SPACE, sides, cloud[0], strict=False)
         if len(sides) > 1 and side <= ROUNDING * sides.max()
     ]
+    notes += [
+        f"points spread over {side / length:.3g} of the period along {letter}; is --period in "
+        "their unit?"
+        for letter, side, length in zip(SPACE, sides, data.layout.period or (), strict=False)
+        if length and not 0.5 <= side / length <= 2
+    ]
+    if several.max() > 1 == several.min():
+        twice = int((several > 1).sum())
+        notes.append(f"{twice} of {len(several)} places have several points")
     if several.min() > 1:
         notes.append(
             f"each of {len(several)} places has {several.min()} points or more; rows for times or "
@@ -230,10 +246,15 @@ def _learned(data: PointData) -> str:
         return f"{names}; no input has its form"
     if found.adds is None:
         return f"{names}; differences from inputs vary {found.ratio:.2g} times as much"
-    ends = np.cumsum([f.width for f in layout.inputs]).tolist()
-    first = int(np.searchsorted(ends, found.adds, side="right"))
-    near = ", ".join(printable(f.name) for f in layout.inputs[first : first + len(layout.outputs)])
+    near = _inputs_at(layout, found.adds)
     return f"differences of {names} from {near}, which vary {found.ratio:.2g} times as much"
+
+
+def _inputs_at(layout: Layout, column: int) -> str:
+    """Names of as many inputs as there are outputs, from that of a column on."""
+    ends = np.cumsum([f.width for f in layout.inputs]).tolist()
+    first = int(np.searchsorted(ends, column, side="right"))
+    return ", ".join(printable(f.name) for f in layout.inputs[first : first + len(layout.outputs)])
 
 
 def need_cells(*parts: PointData) -> None:

@@ -236,7 +236,7 @@ class Evaluation:
         FileError
             Files cannot be written.
         """
-        settings = plain(config)
+        settings = plain(config) | state.planned
         about = {"settings": settings, "gnograd": gg.__version__, "epoch": state.best_epoch}
         with writing(directory):
             save(self.model, directory, about)

@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -275,6 +276,13 @@ def fit(
     elif done:
         more = "; more --epochs train it further" if state.finished else ""
         console.print(f"continuing after epoch {done} of {config.epochs}{more}")
+    if done and state.finished:
+        rate = state.planned["learning_rate"]
+        if rate != config.learning_rate:
+            console.print(f"--learning-rate {config.learning_rate:g} is not used: it was {rate:g}")
+        # the files tell what the run was, not what it was asked for when there was nothing to do
+        used = {n: was for n, was in state.planned.items() if was != getattr(config, n)}
+        run = replace(run, options={**run.options, **used} if run.options else {})
     problem.prepare(console)
     before = state.history[-1].seconds if done else 0.0
     started, steps = time.monotonic(), problem.steps

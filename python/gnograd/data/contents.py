@@ -86,17 +86,22 @@ class Contents:
         return "; ".join(filter(None, words))
 
 
+FIELDS = "it has named fields; store each as an array"
+
+
 def numeric(array: Any) -> str | None:
     """Reason why an array cannot be used, or None if it can."""
-    kind = np.asarray(array).dtype.kind
-    if kind in "fiub":
+    dtype = np.asarray(array).dtype
+    if dtype.kind in "fiub":
         return None
+    if dtype.names:
+        return FIELDS
     return {
         "O": "it holds objects, which are never loaded",
         "c": "it is complex; store real and imaginary part as two arrays",
         "U": "it is text",
         "S": "it is text",
-    }.get(kind, f"its type is {np.asarray(array).dtype}")
+    }.get(dtype.kind, f"its type is {dtype}")
 
 
 SECONDS = "s since 1970-01-01"

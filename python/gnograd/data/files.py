@@ -127,7 +127,7 @@ def _unknown(path: Path) -> str | None:
 def _unread(path: Path) -> str:
     """Message about a file that cannot be read."""
     known = f"files are read that end in {', '.join(SUFFIXES)}"
-    what = mesh.UNREAD.get(path.suffix.lower(), _unknown(path))
+    what = _unknown(path) or mesh.UNREAD.get(path.suffix.lower())
     return known if what is None else f"{known}; this is {what}"
 
 

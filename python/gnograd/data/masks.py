@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from gnograd.data.cells import part_of
 from gnograd.data.contents import Contents, DataError
+from gnograd.data.roles import Mask
 from gnograd.data.samples import Sample, Unmasked
-from gnograd.data.stored import blocks
+from gnograd.data.stored import Columns, blocks
 
-__all__ = ["Fill", "Masking", "extremes", "fill_value"]
+__all__ = ["Fill", "Masking", "extremes", "fill_in", "fill_value"]
 
 Array = NDArray[Any]
 
@@ -40,7 +41,7 @@ class Fill(NamedTuple):
     """Largest magnitude of the other numbers."""
 
 
-def extremes(array: Array, known: bool) -> tuple[Array, Array]:
+def extremes(array: Array, known: bool, fills: Sequence[float] = ()) -> tuple[Array, Array]:
     """Least and largest numbers, as float32, of an array, or of each of a few channels.
 
     Parameters
@@ -49,17 +50,19 @@ def extremes(array: Array, known: bool) -> tuple[Array, Array]:
     known : bool
         Whether every number is one: then one that is not finite, or not in float32, is seen in the
         result. Otherwise NaN is passed over.
+    fills : sequence of float
+        Numbers that are passed over as NaN is.
     """
     n = array.shape[-1] if array.ndim > 1 and array.shape[-1] <= _CHANNELS else 1
     lower, higher = (np.minimum, np.maximum) if known else (np.fmin, np.fmax)
     least, most = np.full(n, np.inf, np.float32), np.full(n, -np.inf, np.float32)
-    for part in _columns(array, n):
+    for part in _columns(array, n, fills):
         lower(least, lower.reduce(part), out=least)
         higher(most, higher.reduce(part), out=most)
     return least, most
 
 
-def fill_value(array: Array, ends: tuple[Array, Array]) -> Fill | None:
+def fill_value(array: Array, ends: tuple[Array, Array], fills: Sequence[float] = ()) -> Fill | None:
     """Usual fill value that an array, or a channel of it, has more than once, far from all else.
 
     Parameters
@@ -67,25 +70,74 @@ def fill_value(array: Array, ends: tuple[Array, Array]) -> Fill | None:
     array : ndarray
     ends : pair of ndarray
         Its `extremes`.
+    fills : sequence of float
+        Numbers that are known to be no data.
     """
+    return _fill(lambda: _columns(array, len(ends[0]), fills), ends)
+
+
+def fill_in(samples: Sequence[Sample], role: str) -> tuple[int, Fill] | None:
+    """Such a number in a column of the inputs, outputs or states of samples, and the column.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+    role : {"inputs", "outputs", "states"}
+    """
+
+    def columns() -> Iterator[Array]:
+        seen: Any = None
+        for sample in samples:
+            array = getattr(sample, role)
+            if array is None or not array.shape[-1] or array is seen:  # shared ones count once
+                continue
+            seen = array
+            for part in array.blocks() if isinstance(array, Columns) else [array]:
+                yield part.reshape(-1, array.shape[-1])
+
+    ends: tuple[Array, Array] | None = None
+    for part in columns():
+        of_part = np.fmin.reduce(part), np.fmax.reduce(part)
+        ends = (
+            of_part
+            if ends is None
+            else (np.fmin(ends[0], of_part[0]), np.fmax(ends[1], of_part[1]))
+        )
+    return None if ends is None else _column_with_fill(columns, ends)
+
+
+def _fill(columns: Callable[[], Iterator[Array]], ends: tuple[Array, Array]) -> Fill | None:
+    found = _column_with_fill(columns, ends)
+    return None if found is None else found[1]
+
+
+def _column_with_fill(
+    columns: Callable[[], Iterator[Array]], ends: tuple[Array, Array]
+) -> tuple[int, Fill] | None:
+    """Number of a column that has a usual fill value at one of its ends, and that value."""
     for end in ends:
         for k in np.flatnonzero(np.isin(np.abs(end), _FILLS)):
             count, rest, others = 0, 0, np.float32(0)
-            for part in _columns(array, len(end)):
-                there = part[:, k] == end[k]
+            for part in columns():
+                column = part[:, k]
+                there = column == end[k]
                 count += int(there.sum())
-                rest += int((~there).sum())
-                others = np.fmax.reduce(np.abs(part[~there, k]), initial=others)
+                known = column[~there & ~np.isnan(column)]
+                rest += known.size
+                others = np.fmax.reduce(np.abs(known), initial=others)
             if count > 1 and rest and _BEYOND * others <= abs(end[k]):
-                return Fill(float(end[k]), count, float(others))
+                return int(k), Fill(float(end[k]), count, float(others))
     return None
 
 
-def _columns(array: Array, n: int) -> Iterator[Array]:
-    """Parts of an array as float32 (rows, n), some megabytes at a time."""
+def _columns(array: Array, n: int, fills: Sequence[float]) -> Iterator[Array]:
+    """Parts of an array as float32 (rows, n), some megabytes at a time; fill values as NaN."""
     for _, part in blocks(array):
         with np.errstate(over="ignore"):
-            yield part.astype(np.float32, copy=False).reshape(-1, n)
+            numbers = part.astype(np.float32, copy=False).reshape(-1, n)
+        for fill in fills:
+            numbers = np.where(numbers == np.float32(fill), np.float32(np.nan), numbers)
+        yield numbers
 
 
 class Masking:
@@ -94,12 +146,11 @@ class Masking:
     Parameters
     ----------
     contents : Contents
-    fill : float, optional
-        Number that is no data, as NaN.
+    mask : Mask
     """
 
-    def __init__(self, contents: Contents, fill: float | None = None) -> None:
-        self.contents, self.fill = contents, fill
+    def __init__(self, contents: Contents, mask: Mask) -> None:
+        self.contents, self.mask = contents, mask
         self._parts: dict[tuple[int, bytes], Any] = {}
 
     def kept(self, samples: Sequence[tuple[Sample, Array | None]]) -> list[Sample]:
@@ -108,8 +159,7 @@ class Masking:
         Parameters
         ----------
         samples : sequence of (Sample, ndarray or None)
-            With a field (n, 1) that is 0 at points without data, whatever other fields are there;
-            or None for points where all fields, at all times, are finite and not the fill value.
+            With the field (n, 1) of the mask, which is 0 at points without data, or None.
 
         Raises
         ------
@@ -122,15 +172,13 @@ class Masking:
         same = sample.queries is sample.points
         here = [a for a in (sample.inputs, sample.states) if a is not None]
         there = [] if sample.outputs is None else [sample.outputs]
+        keep = self._known(here + (there if same else []), len(sample.points))
         if mask is not None:
             known = mask.reshape(len(mask), -1)
             if known.shape[1] != 1 or not np.isfinite(known).all():
                 raise DataError(f"{sample.source}: the mask needs one finite number a point")
-            keep = known[:, 0] != 0
-            asked = keep if same else np.ones(len(sample.queries), bool)
-        else:
-            keep = self._known(here + (there if same else []), len(sample.points))
-            asked = keep if same else self._known(there, len(sample.queries))
+            keep &= known[:, 0] != 0
+        asked = keep if same else self._known(there, len(sample.queries))
         if not keep.any() or not asked.any():
             raise DataError(f"{sample.source}: no point has data")
         points = self._rows(sample.points, keep)
@@ -163,11 +211,11 @@ class Masking:
         return found
 
     def _known(self, arrays: Sequence[Array], n: int) -> Array:
-        """Points at which all of some fields have data."""
+        """Points at which all of some fields, at all times, have data, but for the mask's field."""
         keep = np.ones(n, bool)
-        for array in arrays:
+        for array in arrays if self.mask.missing else ():
             bad = ~np.isfinite(array)
-            if self.fill is not None:
-                bad |= array == np.float32(self.fill)
+            for fill in self.mask.fills:
+                bad |= array == np.float32(fill)
             keep &= ~bad.any(axis=-1).reshape(-1, n).any(axis=0)
         return keep

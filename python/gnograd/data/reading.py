@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gnograd.data.contents import Contents, DataError
 from gnograd.data.dimensions import check_dimensions
 from gnograd.data.grid import GRIDS, POINT, SPACE, Grid
-from gnograd.data.masks import Masking, extremes, fill_value
+from gnograd.data.masks import Fill, Masking, extremes, fill_in, fill_value
 from gnograd.data.roles import (
     EVERY,
     OFFSETS,
@@ -85,6 +85,7 @@ class _Reading:
 
     def __init__(self, contents: Contents, names: Assignment, roles: Roles) -> None:
         self.contents, self.names, self.roles = contents, names, roles
+        self.mask = roles.masking(contents)
         self.n_samples: int | None = None
         self.n_times: int | None = None
         self.said_by = ""
@@ -177,9 +178,10 @@ class _Reading:
 
         left_out = dict(self.contents.unused) | dict(names.left_out)
         samples = self._samples(n, make, points, queries, states, inputs)
-        if self.roles.mask not in (None, EVERY):
+        if self.mask.leaves_out:
             before = Facts.of(samples) if isinstance(samples, list) else samples.facts
             samples = self._masked(samples, masks)
+            self._check_kept(samples, layout)
             most = int((before.points - PointData(samples, layout).facts.points).max())
             if most:
                 left_out["points without data"] = f"--mask leaves out up to {most} of a sample"
@@ -216,14 +218,13 @@ class _Reading:
         def mask(k: int) -> Array | None:
             return masks[0][k % len(masks[0])] if masks else None
 
-        fill = self.roles.fill(self.contents)
         if isinstance(samples, list):
-            masking = Masking(self.contents, fill)
+            masking = Masking(self.contents, self.mask)
             return masking.kept([(s, mask(k)) for k, s in enumerate(samples)])
 
         def kept(k: int) -> Sample:
             # a new one for each: it knows arrays by where they are in memory
-            return Masking(self.contents, fill).kept([(samples[k], mask(k))])[0]
+            return Masking(self.contents, self.mask).kept([(samples[k], mask(k))])[0]
 
         known: dict[bytes, int] = {}
         facts = Facts(*map(np.copy, samples.facts))
@@ -555,28 +556,43 @@ class _Reading:
         array = self.contents.arrays[name]
         if not array.size:
             raise self._error(name, "is empty")
-        mask, at_points = self.roles.mask, name not in self.names.parameters
+        at_points = name not in self.names.parameters
         if name in self._of_points:
             self._check_finite(name, array)
-        elif not (at_points and self.roles.marks(self.contents)):
-            known = mask in (None, EVERY) or not at_points
-            ends = extremes(array, known)
+        elif not (at_points and self.mask.field is not None):  # those are looked at when masked
+            known = not (at_points and self.mask.missing)
+            fills = self.mask.fills if at_points else ()
+            ends = extremes(array, known, fills)
             if known and not np.isfinite(ends).all():
                 self._check_finite(name, array)
-            left_out = self.roles.fill(self.contents) if at_points else None
-            found = None if mask == EVERY else fill_value(array, ends)
-            if found and (left_out is None or found.value != np.float32(left_out)):
-                which = f"--mask={found.value:.9g} leaves these points" if at_points else "leave it"
-                raise self._error(
-                    name,
-                    f"is {found.value:.9g} at {found.places} places, and at most "
-                    f"{found.others:.3g} in magnitude at all others: {which} out, if it marks that "
-                    "there is no data; --mask none takes it as a number",
-                )
+            if not self.mask.every and (found := fill_value(array, ends, fills)):
+                raise self._doubtful(name, found, at_points)
         if self.large and array.nbytes > _SMALL:
             return in_order(array) if array.nbytes > LARGE else array
         with np.errstate(over="ignore"):
             return array.astype(np.float64 if name in self._of_points else np.float32)
+
+    def _check_kept(self, samples: Sequence[Sample], layout: Layout) -> None:
+        """Raise DataError for a fill value at points that the field of a mask keeps."""
+        if self.mask.field is None or self.mask.every:
+            return
+        outputs = "states" if layout.in_time else "outputs"
+        for role, fields in (("inputs", layout.inputs), (outputs, layout.outputs)):
+            if found := fill_in(samples, role):
+                names = [field.name for field in fields for _ in range(field.width)]
+                raise self._doubtful(names[found[0]], found[1], at_points=True)
+
+    def _doubtful(self, name: str, found: Fill, at_points: bool) -> DataError:
+        """Error about a number that may be a fill value."""
+        value = f"{float(str(np.float32(found.value))):.9g}"  # digits that float32 needs
+        where = "" if self.mask.field is None or not at_points else " that the mask keeps"
+        which = f"--mask={self.mask.text(value)} leaves these points" if at_points else "leave it"
+        return self._error(
+            name,
+            f"is {value} at {found.places} places{where}, and at most {found.others:.3g} in "
+            f"magnitude at all others: {which} out, if it marks that there is no data; "
+            f"--mask={self.mask.text(EVERY)} takes it as a number",
+        )
 
     def _check_finite(self, name: str, array: Array) -> None:
         if at := first_not_finite(array):

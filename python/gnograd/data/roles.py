@@ -18,7 +18,7 @@ from gnograd.data.grid import POINT, SPACE, Grid
 from gnograd.data.stored import LIMIT, spooled
 from gnograd.data.units import same_unit
 
-__all__ = ["Assignment", "Roles", "arranged", "assign", "by_number"]
+__all__ = ["Assignment", "Mask", "Roles", "arranged", "assign", "by_number", "names_in"]
 
 Array = NDArray[Any]
 
@@ -31,13 +31,53 @@ TIMES = ("time", "times", "t")
 """Usual names of arrays, where none is given."""
 
 NAN = "nan"
-"""Mask that is where fields are not finite."""
+"""Part of a mask: where fields are not finite."""
 EVERY = "none"
-"""Mask that leaves out nothing: every number is one, also those that look like a fill value."""
+"""Part of a mask: all other numbers are numbers, also those that look like a fill value."""
 
 _POINTS_SHAPE = (
     "needs (n_points, d) or (n_samples, n_points, d), with d = 1, 2 or 3 coordinates of a point"
 )
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Names with commas between them; one that has a comma is in double quotes, as in a table."""
+    parts = re.findall(r'\s*(?:"((?:[^"]|"")+)"\s*|([^,]*))(?:,|$)', text)
+    names = (quoted.replace('""', '"') or plain.strip() for quoted, plain in parts)
+    return tuple(name for name in names if name)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Text of which `names_in` makes these names."""
+    odd = re.compile(r'[,"]|^\s|\s$')
+    return ",".join('"' + n.replace('"', '""') + '"' if odd.search(n) else n for n in names)
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Parts of a mask."""
+
+    field: str | None = None
+    """Field that is 0 where there is no data."""
+    fills: tuple[float, ...] = ()
+    """Numbers that are no data."""
+    missing: bool = False
+    """True to leave out points where any field is not finite."""
+    every: bool = False
+    """True to take all other numbers as numbers, also those that look like a fill value."""
+
+    @property
+    def leaves_out(self) -> bool:
+        """True if points may be left out."""
+        return self.field is not None or self.missing
+
+    def text(self, *more: str) -> str:
+        """The mask as an option, with further parts."""
+        parts = [] if self.field is None else [self.field]
+        parts += [f"{fill:.9g}" for fill in self.fills]
+        if self.missing and not self.fills:
+            parts += [NAN]
+        return listed([*parts, *more])
 
 
 @dataclass(frozen=True)
@@ -71,8 +111,9 @@ class Roles:
         fields on its points.
     mask : str
         Points without data are left out: where this field is 0, where any field is not finite
-        (``nan``) or where any is this number (``-9999``). With ``none`` no number is taken for the
-        mark of a point without data; otherwise those that look like one are refused.
+        (``nan``) or where any is this number (``-9999``), or not finite; or where one of several
+        is true that have commas between them. With ``none`` among them no other number is taken
+        for the mark of a point without data; otherwise those that look like one are refused.
     known : bool
         Numbers of channels are known from other data, and will be compared: they are not asked for.
 
@@ -102,26 +143,39 @@ class Roles:
         """True if fields are on a regular grid."""
         return self.grid is not None or (self.layout is not None and POINT not in self.layout)
 
-    def fill(self, contents: Contents) -> float | None:
-        """Number at points without data, if the mask is one and no array has its name."""
-        if self.mask in (None, NAN, EVERY, *contents.arrays):
-            return None
-        try:
-            number = float(str(self.mask))
-        except ValueError:
-            return None
-        return number if math.isfinite(number) else None
+    def masking(self, contents: Contents) -> Mask:
+        """The mask, whose numbers are no names of arrays.
+
+        Raises
+        ------
+        DataError
+            It names two arrays.
+        """
+        if self.mask is None:
+            return Mask()
+        words = (self.mask,) if self.mask in contents.arrays else names_in(self.mask)
+        words = tuple(dict.fromkeys(words))
+        numbers = {word: number for word in words if (number := _fill(contents, word)) is not None}
+        fields = [word for word in words if word not in (NAN, EVERY, *numbers)]
+        if len(fields) > 1:
+            raise DataError(
+                f"{contents.path}: --mask names the arrays {_either(fields, 'and')}, needs one at "
+                "most"
+            )
+        missing = bool(numbers) or NAN in words
+        field = fields[0] if fields else None
+        return Mask(field, tuple(dict.fromkeys(numbers.values())), missing, EVERY in words)
 
     def marks(self, contents: Contents) -> tuple[str, ...]:
-        """Array that says where points have data, if the mask is one."""
-        named = self.mask not in (None, NAN, EVERY) and self.fill(contents) is None
-        return (str(self.mask),) if named else ()
+        """Array that says where points have data, if the mask has one."""
+        field = self.masking(contents).field
+        return () if field is None else (field,)
 
     @property
     def along(self) -> tuple[str, ...]:
         """Arrays of the coordinates along the axes of a grid."""
         given = self.points if self.on_grid else None
-        return () if given is None else tuple(map(str.strip, given.split(",")))
+        return () if given is None else names_in(given)
 
 
 @dataclass(frozen=True)
@@ -268,7 +322,7 @@ def arranged(contents: Contents, roles: Roles) -> Contents:
         return contents
     for given in (roles.points, roles.output_points):
         if given is not None and "," in given and given not in contents.arrays:
-            contents = _with_points(contents, tuple(map(str.strip, given.split(","))), given)
+            contents = _with_points(contents, names_in(given), given)
     if roles.points is None:
         contents = _with_points(contents, _coordinates(contents, roles))
     return contents
@@ -445,6 +499,8 @@ def _no_input(
             return f"has shape {shape}, but '{points}' has {n} points"
         if len(shape) > (4 if roles.states else 3):
             return f"has shape {shape}, which has more axes than samples, points and channels"
+        if _counts(contents.arrays[name], n):
+            return "it numbers the points; name it with --inputs if it is a field"
         return None
     if not known:
         return None
@@ -454,6 +510,14 @@ def _no_input(
     except DataError:
         return f"has shape {shape}, which does not have the axes of '{known[0]}'"
     return None
+
+
+def _counts(array: Array, n: int) -> bool:
+    """True for the numbers 0, 1, .. or 1, 2, .. of n points, as tools write them beside fields."""
+    if array.shape not in ((n,), (n, 1), (1, n)) or n < 4 or array.dtype.kind == "b":
+        return False
+    numbers = array.reshape(-1)
+    return bool(numbers[0] in (0, 1) and (numbers == np.arange(n) + numbers[0]).all())
 
 
 def _check_steady(contents: Contents, outputs: Sequence[str], named: set[str]) -> None:
@@ -586,9 +650,24 @@ def is_row(shape: tuple[int, ...]) -> bool:
 
 
 def either(names: Sequence[str]) -> str:
-    return ", ".join(f"'{n}'" for n in names[:-1]) + f" or '{names[-1]}'"
+    return _either(names, "or")
+
+
+def _either(names: Sequence[str], word: str) -> str:
+    return ", ".join(f"'{n}'" for n in names[:-1]) + f" {word} '{names[-1]}'"
+
+
+def _fill(contents: Contents, word: str) -> float | None:
+    """Number that a word of a mask is, if it is one and no array has its name."""
+    if word in contents.arrays:
+        return None
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _listed(contents: Contents) -> str:
-    there = [f"{name} {array.shape}" for name, array in contents.arrays.items()]
+    there = [f"{listed([name])} {array.shape}" for name, array in contents.arrays.items()]
     return "the file has: " + (", ".join(there[:10]) + (", ..." if len(there) > 10 else "") or "-")

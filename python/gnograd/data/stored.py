@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import mmap
 import os
@@ -10,6 +11,7 @@ import resource
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
@@ -28,6 +30,7 @@ __all__ = [
     "in_order",
     "intact",
     "mapped",
+    "room",
     "slabs",
     "spooled",
     "temporary",
@@ -145,12 +148,28 @@ def temporary() -> IO[bytes]:
     return tempfile.TemporaryFile(prefix="gnograd")
 
 
+@contextmanager
+def room() -> Iterator[None]:
+    """Raise DataError, in place of an OSError, where a temporary file finds no room."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise DataError(
+            f"the folder for temporary files, {tempfile.gettempdir()}, is full; TMPDIR names "
+            "another one"
+        ) from error
+
+
 def spooled(shape: Sequence[int], dtype: np.dtype[Any], parts: Iterable[Array]) -> Array:
     """Array whose parts along its first axes come one after the other, in a temporary file."""
     with temporary() as file:
         for part in parts:
-            file.write(np.ascontiguousarray(part, dtype).reshape(-1).view(np.uint8).data)
-        file.flush()
+            with room():
+                file.write(np.ascontiguousarray(part, dtype).reshape(-1).view(np.uint8).data)
+        with room():
+            file.flush()
         return mapped(file.fileno(), 0, dtype, shape)
 
 
@@ -177,7 +196,11 @@ def in_order(array: Array) -> Array:
         return spooled(array.shape, array.dtype, parts())
     rows = max(1, LARGE // max(_PAGES >> 4, array[0].nbytes))
     with temporary() as file:
-        file.truncate(array.nbytes)
+        with room():  # a write to a mapped file that finds none would end the process (SIGBUS)
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, array.nbytes)
+            else:
+                file.truncate(array.nbytes)
         memory = mmap.mmap(file.fileno(), array.nbytes)
         _maps.add(memory)  # what is written stays in the file
         out = np.ndarray(array.shape, array.dtype, memory)
@@ -309,8 +332,10 @@ class Spool:
         at, shape, dtype = self._end, array.shape, array.dtype
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         for _, part in blocks(flat):
-            self._file.write(part.data)
-        self._file.flush()
+            with room():
+                self._file.write(part.data)
+        with room():
+            self._file.flush()
         self._end += array.nbytes
 
         def get() -> Array:

@@ -7,6 +7,7 @@ import os
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -192,18 +193,24 @@ def _vtu(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
         return [path]
     several = len(predictions) > 1
     digits = max(4, len(str(len(meshes))))
-    written = []
-    for t, k, p, fields in meshes:
-        number = (f"_{k:0{digits}}" if several else "") + (f"_{t:0{digits}}" if p.in_time else "")
-        written.append(path.with_name(f"{path.stem}{number}.vtu"))
-        _write_mesh(written[-1], p, fields)
-    # without time, ParaView shows samples one after the other
-    entries = [
-        (k if not p.in_time else t if p.times is None else float(p.times[t]), k, file.name)
-        for (t, k, p, _), file in zip(meshes, written, strict=True)
-    ]
+    written: list[Path] = []
     collection = path.with_suffix(".pvd")
-    _write_collection(collection, entries)
+    # one that is there would list files of two predictions, if some cannot be written
+    collection.unlink(missing_ok=True)
+    with ExitStack() as undone:
+        for t, k, p, fields in meshes:
+            number = f"_{k:0{digits}}" if several else ""
+            number += f"_{t:0{digits}}" if p.in_time else ""
+            written.append(path.with_name(f"{path.stem}{number}.vtu"))
+            _write_mesh(written[-1], p, fields)
+            undone.callback(written[-1].unlink, missing_ok=True)
+        # without time, ParaView shows samples one after the other
+        entries = [
+            (k if not p.in_time else t if p.times is None else float(p.times[t]), k, file.name)
+            for (t, k, p, _), file in zip(meshes, written, strict=True)
+        ]
+        _write_collection(collection, entries)
+        undone.pop_all()
     return [collection, *written]
 
 

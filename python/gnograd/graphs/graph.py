@@ -135,6 +135,8 @@ class Graph(GraphBuilding):
         first = _integers("offsets", offsets)
         sources = _integers("indices", indices)
         ids = None if edge_ids is None else _integers("edge_ids", edge_ids)
+        if not first.size:
+            raise ValueError("graph: offsets is empty, needs n_dst+1 entries")
         n_dst = first.size - 1
         n_src = n_dst if n_src is None else _nodes("n_src", n_src)
         if ids is not None and ids.size != sources.size:

@@ -42,7 +42,11 @@ UNREAD = {
     **dict.fromkeys((".cas", ".cas.h5", ".dat.h5", ".cas.gz"), f"Fluent; {_WRITE_VTU}"),
     **dict.fromkeys((".plt", ".szplt"), f"Tecplot; {_WRITE_VTU}"),
     ".grib": "GRIB; write it as NetCDF",
-    ".xlsx": "a spreadsheet; write it as .csv",
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "a spreadsheet; write it as .csv"),
+    **dict.fromkeys((".parquet", ".feather"), "a table; write it as .csv"),
+    **dict.fromkeys((".gz", ".bz2", ".xz", ".zst"), "a compressed file; unpack it first"),
+    **dict.fromkeys((".zip", ".tar", ".tgz", ".7z"), "an archive; unpack it first"),
+    **dict.fromkeys((".pkl", ".pickle"), "a Python pickle, which is never loaded; write .npz"),
     ".cgns": f"CGNS; {_WRITE_VTU}",
 }
 """Formats that are not supported, with advice."""

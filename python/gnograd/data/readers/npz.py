@@ -12,9 +12,16 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from gnograd.data.contents import SECONDS, Contents, DataError, in_seconds, numeric
+from gnograd.data.contents import (
+    FIELDS,
+    SECONDS,
+    Contents,
+    DataError,
+    in_seconds,
+    numeric,
+)
 from gnograd.data.readers.library import CLAIM, EXPANSION, Budget
-from gnograd.data.stored import LARGE, mapped, temporary
+from gnograd.data.stored import LARGE, mapped, room, temporary
 
 Array = npt.NDArray[Any]
 
@@ -38,6 +45,10 @@ class NpzError(DataError):
     """Error about a file that cannot be used; the message says which one and why."""
 
 
+class _LeftOut(Exception):
+    """Reason why a member of a file is no array of numbers, beside which others may be used."""
+
+
 def contents(path: Path) -> Contents:
     """All arrays of a file.
 
@@ -45,14 +56,18 @@ def contents(path: Path) -> Contents:
     ------
     NpzError
     """
-    found = read(path)
-    return _numbers(path, "NumPy .npz", found)
+    unused: dict[str, str] = {}
+    found = read(path, unused=unused)
+    return _numbers(path, "NumPy .npz", found, unused)
 
 
-def _numbers(path: Path, kind: str, found: Mapping[str, Array]) -> Contents:
+def _numbers(
+    path: Path, kind: str, found: Mapping[str, Array], left_out: Mapping[str, str] | None = None
+) -> Contents:
     """Contents with the arrays that are numbers, or dates."""
     arrays = {name: in_seconds(array) for name, array in found.items()}
     unused = {name: why for name, array in arrays.items() if (why := numeric(array))}
+    unused |= left_out or {}
     units = {name: SECONDS for name, array in found.items() if array.dtype.kind == "M"}
     arrays = {name: array for name, array in arrays.items() if name not in unused}
     return Contents(path, kind, arrays, unused, units=units)
@@ -70,18 +85,28 @@ def one_array(path: Path) -> Contents:
             size = os.fstat(file.fileno()).st_size
             large = size >= LARGE
             array = _mapped_array(file, 0, size, path) if large else _read_array(file, size)
-    except NpzError as error:
+    except (NpzError, _LeftOut) as error:
         raise NpzError(f"{path}: cannot be read ({error})") from error
     except Exception as error:
         raise NpzError(f"{path}: cannot be read ({_reason(error)})") from error
     return _numbers(path, "NumPy .npy", {path.stem: array})
 
 
-def read(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:
+def read(
+    path: Path, names: Iterable[str] | None = None, unused: dict[str, str] | None = None
+) -> dict[str, Array]:
     """Read some arrays of a file, or all.
 
     Nothing in the file is trusted: it is not unpickled, and memory is limited by the size of the
     file.
+
+    Parameters
+    ----------
+    path : Path
+    names : iterable of str, optional
+    unused : dict, optional
+        Gets what is left out of all, with the reason: Python objects, and members that are no
+        arrays. Without it they are errors.
 
     Raises
     ------
@@ -100,7 +125,19 @@ def read(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:
                 budget = Budget(size)
                 if names is None:
                     names = [name.removesuffix(".npy") for name in archive.namelist()]
-                return {name: _array(archive, name, size, budget) for name in names}
+                    if unused is not None:
+                        others = [n for n in archive.namelist() if not n.endswith(".npy")]
+                        unused |= {name: "it is no array of NumPy" for name in others}
+                        names = [name for name in names if name not in others]
+                found = {}
+                for name in names:
+                    try:
+                        found[name] = _array(archive, name, size, budget)
+                    except _LeftOut as error:
+                        if unused is None:
+                            raise NpzError(f"array '{name}' cannot be used ({error})") from error
+                        unused[name] = str(error)
+                return found
     except NpzError as error:
         raise NpzError(f"{path}: {error}") from error
     except zipfile.BadZipFile as error:
@@ -126,7 +163,9 @@ def _array(archive: zipfile.ZipFile, name: str, file_size: int, budget: Budget) 
         raise NpzError(f"array '{name}' is missing (the file has: {listed or 'none'})") from None
     try:
         return _checked(archive, member, file_size, budget)
-    except NpzError as error:
+    except _LeftOut:
+        raise
+    except DataError as error:
         raise NpzError(f"array '{name}' cannot be read ({error})") from error
     # NumPy, zipfile and their dependencies raise almost anything on invalid bytes.
     except Exception as error:
@@ -153,9 +192,11 @@ def _checked(
         kept = member.compress_type != zipfile.ZIP_STORED
         while part := stream.read(_PART):
             if kept:
-                copy.write(part)
+                with room():
+                    copy.write(part)
         if kept:
-            copy.flush()
+            with room():
+                copy.flush()
             return _mapped_array(copy, 0, member.file_size, None)
     # name and further fields, whose lengths are here, are behind a header of 30 bytes
     file.seek(member.header_offset + 26)
@@ -167,9 +208,12 @@ def _checked(
 def _header(stream: IO[bytes], n_bytes: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order of axes and dtype of an array in a stream of so many bytes."""
     start = stream.tell()
-    shape, reverse, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
+    version = np.lib.format.read_magic(stream)
+    if version == (3, 0):  # only of such a type whose fields have names beyond ASCII
+        raise _LeftOut(FIELDS)
+    shape, reverse, dtype = _HEADERS[version](stream)
     if dtype.hasobject:
-        raise NpzError("it holds Python objects, which are never loaded")
+        raise _LeftOut("it holds Python objects, which are never loaded")
     size = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or stream.tell() - start + size != n_bytes:
         raise NpzError("its size is not that of its header")

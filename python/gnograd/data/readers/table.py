@@ -63,6 +63,12 @@ def contents(path: Path) -> Contents:
                 unused[names[k]] = "it has no name"
             elif not _is_number(cell) and not _ODD.fullmatch(cell):
                 unused[name] = f"it is no number in the first row ('{cell}')"
+        if len(unused) == len(names):
+            seen = ", ".join(f"'{cell}'" for cell in first[:3]) + ", .." * (len(first) > 3)
+            raise DataError(
+                f"line {numbered[header + 1][0]} has no number ({seen}); "
+                "write units, if these are, behind the names, as 'u [m]'"
+            )
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise DataError(f"it has several columns called '{twice}', needs a name for each")
@@ -73,6 +79,8 @@ def contents(path: Path) -> Contents:
         table = _loaded(rows, numbers, names, separator, left_out)
     except DataError as error:
         raise DataError(f"{path}: cannot be read as a table ({error})") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: cannot be read as a table (it is not in UTF-8)") from error
     except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read as a table ({reason(error)})") from error
     columns = dict(zip(names, table.T, strict=True))

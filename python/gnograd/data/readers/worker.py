@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from gnograd.data.contents import Contents, DataError, reason
 from gnograd.data.readers import library
 from gnograd.data.readers.library import CLAIM, SLACK, Budget, size_of
-from gnograd.data.stored import LARGE, mapped, temporary
+from gnograd.data.stored import LARGE, mapped, room, temporary
 
 SECONDS, BYTES_A_SECOND = 20, 200_000
 """Processor time that any file may take, and the speed at which the slowest format is read."""
@@ -165,7 +165,8 @@ def _hand_over(answers: socket.socket, found: Contents) -> None:
                 own = _shared.get(array.__array_interface__["data"][0])
                 if own is None:
                     own = _file()
-                    _write(own, array.T if reverse else array, 0)
+                    with room():
+                        _write(own, array.T if reverse else array, 0)
                 _send(answers, own)
                 os.close(own)
                 described.append([*about, None])
@@ -189,7 +190,8 @@ def _assemble(
         return library.in_memory(shape, dtype, parts)
     own, at = _file(), 0
     for part in parts:
-        at += _write(own, part.astype(dtype, copy=False), at)
+        with room():
+            at += _write(own, part.astype(dtype, copy=False), at)
     with contextlib.suppress(OSError, ValueError):  # mapping it takes no memory
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         if soft != resource.RLIM_INFINITY:
