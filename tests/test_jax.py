@@ -18,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import calls
 import gnograd as gg
+from faces import tuple_of
 from gnograd.faces.recent import Recent
 
 jax = pytest.importorskip("jax")
@@ -31,29 +32,20 @@ NAMES = list(calls.calls())
 every_operator = pytest.mark.parametrize("name", NAMES)
 
 
-@pytest.fixture
-def graph():
-    return calls.graph()
-
-
 def bind(name, graph):
     """Inputs, the operator on JAX arrays, and static arguments."""
     inputs, static = calls.call_of(name, graph)
     return tuple(inputs), lambda *x: getattr(gj, name)(*x, **static), static
 
 
-def outputs_of(result):
-    return result if isinstance(result, tuple) else (result,)
-
-
 def like(arrays, seed):
     rng = np.random.default_rng(seed)
-    found = [rng.normal(size=np.shape(a)) for a in outputs_of(arrays)]
+    found = [rng.normal(size=np.shape(a)) for a in tuple_of(arrays)]
     return tuple(found) if isinstance(arrays, tuple) else found[0]
 
 
 def assert_same(actual, expected):
-    for a, e in zip(outputs_of(actual), outputs_of(expected), strict=True):
+    for a, e in zip(tuple_of(actual), tuple_of(expected), strict=True):
         assert_array_equal(np.asarray(a), e)
 
 
@@ -87,7 +79,7 @@ def test_vjp_jvp_hvp(name, graph):
     def pushed(*x):
         changes = jax.jvp(function, x, tangents)[1]
         return sum(
-            jnp.vdot(c, t) for c, t in zip(*map(outputs_of, (cotangent, changes)), strict=True)
+            jnp.vdot(c, t) for c, t in zip(*map(tuple_of, (cotangent, changes)), strict=True)
         )
 
     assert_same(jax.grad(pushed, argnums=tuple(range(len(inputs))))(*inputs), hvp)

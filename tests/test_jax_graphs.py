@@ -19,6 +19,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import calls
 import gnograd as gg
 from conftest import few, pairs
+from faces import tuple_of
 from gnograd.notation import shapes
 
 jax = pytest.importorskip("jax")
@@ -67,12 +68,8 @@ def is_on_edges(spec):
     return spec.removeprefix("real ").startswith("n_edges")
 
 
-def outputs_of(result):
-    return result if isinstance(result, tuple) else (result,)
-
-
 def assert_same(actual, expected):
-    for a, e in zip(outputs_of(actual), outputs_of(expected), strict=True):
+    for a, e in zip(tuple_of(actual), tuple_of(expected), strict=True):
         assert_array_equal(np.asarray(a), e)
 
 
@@ -156,7 +153,7 @@ def test_room_for_more_edges(name):
         )
 
     def padded(arrays, are_on_edges, fill=np.nan):
-        found = longer(outputs_of(arrays), are_on_edges, fill)
+        found = longer(tuple_of(arrays), are_on_edges, fill)
         return found if isinstance(arrays, tuple) else found[0]
 
     tangents = like(inputs, 2)
@@ -577,7 +574,7 @@ def test_export_for_any_sizes(name):
     def gradients(graph, inputs, arrays):
         def loss(inputs):
             outputs = function(graph, *inputs, **arrays)
-            return sum(jnp.sin(out).sum() for out in outputs_of(outputs))
+            return sum(jnp.sin(out).sum() for out in tuple_of(outputs))
 
         return jax.grad(loss)(inputs)
 

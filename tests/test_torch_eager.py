@@ -15,6 +15,7 @@ import pytest
 
 import calls
 import gnograd as gg
+from faces import tuple_of
 from gnograd.faces import operator
 
 torch = pytest.importorskip("torch")
@@ -22,14 +23,7 @@ gt = pytest.importorskip("gnograd.torch")
 
 from torch.autograd import forward_ad  # noqa: E402
 
-NAMES = list(calls.calls())
-
-
-class OtherMode(torch.overrides.TorchFunctionMode):
-    """Something that wants to see operators, which then go through the dispatcher."""
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        return function(*args, **(kwargs or {}))
+from torch_calls import NAMES, OtherMode, bind  # noqa: E402
 
 
 @contextmanager
@@ -37,11 +31,6 @@ def dispatched():
     """Every call through the custom operators."""
     with OtherMode():
         yield
-
-
-@pytest.fixture
-def graph():
-    return calls.graph()
 
 
 @pytest.fixture
@@ -63,19 +52,8 @@ def custom(monkeypatch):
     return names
 
 
-def bind(name, graph):
-    arrays, static = calls.call_of(name, graph)
-    static = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
-    leaves = [torch.from_numpy(a).requires_grad_() for a in arrays]
-    return leaves, lambda *x: getattr(gt, name)(*x, **static)
-
-
-def outputs_of(result):
-    return result if isinstance(result, tuple) else (result,)
-
-
 def loss_of(result):
-    return sum((y.sin() * (k + 1)).sum() for k, y in enumerate(outputs_of(result)))
+    return sum((y.sin() * (k + 1)).sum() for k, y in enumerate(tuple_of(result)))
 
 
 def assert_equal(a, b):
@@ -102,11 +80,11 @@ def compare(run):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_values_and_first_derivatives(name, graph):
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
 
     def run():
         y = function(*leaves)
-        return [*outputs_of(y), *torch.autograd.grad(loss_of(y), leaves)]
+        return [*tuple_of(y), *torch.autograd.grad(loss_of(y), leaves)]
 
     compare(run)
 
@@ -126,7 +104,7 @@ def test_other_gradients_of_a_call_like_an_earlier_one(graph):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_second_derivatives(name, graph):
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
 
     def run():
         first = torch.autograd.grad(loss_of(function(*leaves)), leaves, create_graph=True)
@@ -140,12 +118,12 @@ def test_second_derivatives(name, graph):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_forward_mode(name, graph):
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
 
     def run():
         with forward_ad.dual_level():
             duals = [forward_ad.make_dual(x.detach(), x.detach().cos()) for x in leaves]
-            found = [forward_ad.unpack_dual(y) for y in outputs_of(function(*duals))]
+            found = [forward_ad.unpack_dual(y) for y in tuple_of(function(*duals))]
             return [part.clone() for y in found for part in y]
 
     function(*leaves)  # this kind of call is known
@@ -154,7 +132,7 @@ def test_forward_mode(name, graph):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_forward_over_reverse(name, graph):
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
 
     def run():
         with forward_ad.dual_level():
@@ -173,7 +151,7 @@ def test_forward_over_reverse(name, graph):
 
 def test_a_negative_view_is_read_as_its_values(graph):
     """A tensor whose numbers are to be negated, as the imaginary part of a conjugate is."""
-    leaves, function = bind("agg_weighted", graph)
+    leaves, function, _ = bind("agg_weighted", graph)
     view = torch._neg_view(-leaves[0].detach())
     assert view.is_neg() and view.is_contiguous()
     expected = function(*leaves)
@@ -184,7 +162,7 @@ def test_a_negative_view_is_read_as_its_values(graph):
 @pytest.mark.parametrize("name", NAMES)
 def test_derivatives_that_compiled_programs_have(name, graph, monkeypatch):
     """The rules of the custom operators themselves, which torch.compile traces."""
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
 
     def run():
         first = torch.autograd.grad(loss_of(function(*leaves)), leaves, create_graph=True)
@@ -203,10 +181,10 @@ def test_derivatives_that_compiled_programs_have(name, graph, monkeypatch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_compiled_programs_repeat_calls_without_checks(name, graph, monkeypatch):
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
 
     def run():
-        outputs = outputs_of(function(*leaves))
+        outputs = tuple_of(function(*leaves))
         return *outputs, *torch.autograd.grad(loss_of(outputs), leaves)
 
     expected = run()
@@ -224,7 +202,7 @@ def test_compiled_programs_repeat_calls_without_checks(name, graph, monkeypatch)
 
 
 def test_compiled_passes_enter_the_dispatcher_once(graph, monkeypatch):
-    leaves, function = bind("mha_gat", graph)
+    leaves, function, _ = bind("mha_gat", graph)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     again = []
     original = torch._ops.OpOverload.redispatch
@@ -241,7 +219,7 @@ def test_compiled_passes_enter_the_dispatcher_once(graph, monkeypatch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_some_gradients(name, graph):
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
     for k in range(len(leaves)):
         inputs = [x if j == k else x.detach() for j, x in enumerate(leaves)]
         compare(
@@ -250,7 +228,7 @@ def test_some_gradients(name, graph):
 
 
 def test_one_of_two_outputs():
-    leaves, function = bind("compressed_attention", None)
+    leaves, function, _ = bind("compressed_attention", None)
     for k in range(2):
         compare(
             lambda k=k: torch.autograd.grad(function(*leaves)[k].sum(), leaves, allow_unused=True)
@@ -260,12 +238,12 @@ def test_one_of_two_outputs():
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize("name", NAMES)
 def test_without_gradients(name, context, graph):
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
     function(*leaves)
 
     def run():
         with context():
-            return outputs_of(function(*leaves))
+            return tuple_of(function(*leaves))
 
     compare(run)
 
@@ -283,7 +261,7 @@ def test_inference_tensors_have_no_gradients(graph):
 def test_it_is_past_the_dispatcher(graph, custom):
     """Custom operators are called only with static arrays, or if something else has to see them."""
     for name in NAMES:
-        leaves, function = bind(name, graph)
+        leaves, function, _ = bind(name, graph)
         loss_of(function(*leaves)).backward()
     # whose static arrays are looked at
     assert set(custom) == {
@@ -298,7 +276,7 @@ def test_it_is_past_the_dispatcher(graph, custom):
 
 
 def test_transforms(graph):
-    leaves, function = bind("mha_gat", graph)
+    leaves, function, _ = bind("mha_gat", graph)
     detached = [x.detach() for x in leaves]
     batch = [torch.stack([x, 2 * x]) for x in detached]
     function(*leaves)
@@ -331,7 +309,7 @@ def test_autocast(dtype, graph):
 
 
 def test_backward_inside_autocast(graph):
-    leaves, function = bind("mha_gat", graph)
+    leaves, function, _ = bind("mha_gat", graph)
 
     def run():
         y = loss_of(function(*leaves))
@@ -345,7 +323,7 @@ def test_backward_inside_autocast(graph):
     "backend", ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.exhaustive)]
 )
 def test_compiled(backend, graph):
-    leaves, function = bind("mha_gat", graph)
+    leaves, function, _ = bind("mha_gat", graph)
     compiled = torch.compile(lambda *x: function(*x).sin(), fullgraph=True, backend=backend)
     for _ in range(2):
         expected = torch.autograd.grad(function(*leaves).sin().sum(), leaves)
@@ -409,7 +387,7 @@ def test_dispatch_modes(graph):
 
 
 def test_hooks(graph):
-    leaves, function = bind("mha_gat", graph)
+    leaves, function, _ = bind("mha_gat", graph)
 
     def run():
         seen = []
@@ -427,7 +405,7 @@ def test_hooks(graph):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_saved_tensors_hooks(name, graph):
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
 
     def run():
         packed = []
@@ -448,7 +426,7 @@ def test_saved_tensors_hooks(name, graph):
     [lambda x: x.float(), lambda x: x[:1], lambda x: x[..., :1], lambda x: x.to("meta")],
 )
 def test_saved_tensors_that_come_back_otherwise(unpack, graph):
-    leaves, function = bind("mha_gat", graph)
+    leaves, function, _ = bind("mha_gat", graph)
     torch.autograd.grad(loss_of(function(*leaves)), leaves)
     with torch.autograd.graph.saved_tensors_hooks(lambda x: x.detach(), unpack):
         y = function(*leaves)
@@ -473,7 +451,7 @@ def test_parameter_that_gets_other_numbers_before_backward(graph):
 
 
 def test_changes_in_place_are_found(graph):
-    leaves, function = bind("mha_gat", graph)
+    leaves, function, _ = bind("mha_gat", graph)
     for change_output in (False, True):
         x = [leaf * 1 for leaf in leaves]
         y = function(*x)
@@ -485,7 +463,7 @@ def test_changes_in_place_are_found(graph):
 def test_checkpoint(graph):
     from torch.utils.checkpoint import checkpoint
 
-    leaves, function = bind("mha_gat", graph)
+    leaves, function, _ = bind("mha_gat", graph)
     expected = torch.autograd.grad(function(*leaves).sin().sum(), leaves)
     for reentrant in (False, True):
         y = checkpoint(lambda *x: function(*x).sin(), *leaves, use_reentrant=reentrant)
@@ -496,7 +474,7 @@ def test_checkpoint(graph):
 
 
 def test_backward_twice(graph):
-    leaves, function = bind("mha_gat", graph)
+    leaves, function, _ = bind("mha_gat", graph)
     y = function(*leaves).sum()
     first = torch.autograd.grad(y, leaves, retain_graph=True)
     assert_equal(first, torch.autograd.grad(y, leaves))

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import pytest
 
+from conftest import few
+
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
 
 from torch.func import grad, jacfwd, jacrev, jvp, vmap  # noqa: E402
 
-from torch_layers import ITEMS, M, N, close, edges, inputs_of, loss_of, made, rand  # noqa: E402
+from torch_layers import ITEMS, LAYERS, M, N, close, edges, inputs_of, loss_of, made, rand  # noqa: E402
 
 
 def test_fake_tensors():
@@ -94,3 +96,28 @@ def test_exported_programs_refuse_forward_mode(transform):
     with pytest.raises(NotImplementedError, match="no forward mode of exported or compiled"):
         {**COMPILED, "dual": dual}[transform](program, x)
     close(program(x), made("SliceAttention")(x))
+
+
+@pytest.mark.parametrize(
+    "name",
+    few(
+        [name for name in LAYERS if name not in ("RotaryPoints", "SliceAttention, plus")],
+        "GATConv",
+        "GNO",
+        "NativeSparseAttention, cu_seqlens",
+        "BallSparseAttention, clouds",
+    ),
+)
+def test_compile_breaks_where_numbers_are_looked_at(name):
+    """Code that makes a graph of tensors is left to Python without fullgraph."""
+    layer, inputs = made(name), inputs_of(name)
+    compiled = torch.compile(layer, backend="aot_eager")
+    results = []
+    for function in (layer, compiled):
+        layer.zero_grad()
+        out = function(*inputs)
+        loss_of(out).backward()
+        gradients = [p.grad.clone() for p in layer.parameters() if p.grad is not None]
+        results.append([out.detach(), *gradients])
+    for got, want in zip(*results, strict=True):
+        close(got, want)

@@ -3,36 +3,34 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import calls
 import gnograd as gg
+from faces import tuple_of
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
 
 from torch.func import grad, jvp, vmap  # noqa: E402
 
+from torch_calls import NAMES, in_torch  # noqa: E402
 from torch_layers import close  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")
-
-OPERATORS = list(calls.calls())
 
 
 def bind(name):
     """Inputs of an operator, and the operator on a graph that nobody has used."""
     arrays, static = calls.calls()[name]
-    static = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
+    static = in_torch(static)
     if "graph" in getattr(gg, name).static:
         pairs = torch.tensor([calls.SRC[::-1], calls.DST[::-1]])
         static["graph"] = gt.Graph.from_edge_index(pairs, 5)
     inputs = tuple(torch.from_numpy(a) for a in arrays)
 
     def total(*inputs):
-        results = getattr(gt, name)(*inputs, **static)
-        results = results if isinstance(results, tuple) else (results,)
+        results = tuple_of(getattr(gt, name)(*inputs, **static))
         return sum((k + 1) * y.sin().sum() for k, y in enumerate(results))
 
     return inputs, total
@@ -42,7 +40,7 @@ def cosines(inputs):
     return tuple(x.cos() for x in inputs)
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", NAMES)
 def test_derivatives_of_operators(name):
     inputs, total = bind(name)
     everything = tuple(range(len(inputs)))
@@ -73,7 +71,7 @@ def test_derivatives_of_operators(name):
         close(reverse[k], torch.zeros_like(a) if b is None else b)
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", NAMES)
 def test_batches_of_derivatives_of_operators(name):
     """Batched derivatives equal single ones, to second order, in reverse and in forward mode."""
     inputs, total = bind(name)
@@ -96,17 +94,16 @@ def test_batches_of_derivatives_of_operators(name):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", NAMES)
 def test_batches_of_nothing(name):
     """Results of no items have the shapes and types of those of an item."""
     given, static = calls.call_of(name, calls.graph())
-    static = {k: torch.as_tensor(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
+    static = in_torch(static)
     inputs = [torch.as_tensor(x) for x in given]
     operator = getattr(gt.functional, name)
 
     def function(*inputs):
-        outputs = operator(*inputs, **static)
-        return outputs if isinstance(outputs, tuple) else (outputs,)
+        return tuple_of(operator(*inputs, **static))
 
     none = [x.new_empty((0, *x.shape)) for x in inputs]
     for got, item in zip(vmap(function)(*none), function(*inputs), strict=True):

@@ -119,6 +119,12 @@ LAYERS = {
     "RGCNConv": convolution(
         "RGCNConv", lambda seed: edges(seed + 9, 2)[0], num_relations=2, num_bases=2
     ),
+    "WeightedAggregation": (
+        lambda: Plain(
+            torch.nn.Linear(3, 2), lambda layer, x, e: gt.WeightedAggregation("mean")(layer(x), e)
+        ),
+        lambda seed: (rand(N, 3, seed=seed), edges(seed)),
+    ),
     "MeshGraphNet": on_a_graph(mesh),
     "MeshGraphNet, checkpoints": on_a_graph(lambda: mesh(2)),
     "GNO": (
