@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One call of every operator on tensors, and inputs of layers on the same graph."""
+"""One call of every operator on tensors, inputs of layers, and graphs of edges at random."""
 
 from __future__ import annotations
 
@@ -43,3 +43,18 @@ def bind(name, graph):
 
 def edge_index():
     return torch.tensor([calls.SRC, calls.DST])
+
+
+def random_edges(n_nodes, n_edges, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(n_nodes, (2, n_edges), generator=generator)
+
+
+def same_graph(graph, other):
+    """Check that two graphs have the same edges in the same order."""
+    assert graph.sizes == other.sizes
+    for name in ("src", "dst", "in_degree"):
+        np.testing.assert_array_equal(getattr(graph, name), getattr(other, name), name)
+    for mine, theirs in zip(gt.Graph.of(graph).arrays, gt.Graph.of(other).arrays, strict=True):
+        if mine is not None and theirs is not None:
+            np.testing.assert_array_equal(mine, theirs)
