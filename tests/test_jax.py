@@ -25,8 +25,7 @@ jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
 gj = pytest.importorskip("gnograd.jax")
 
-jax.config.update("jax_platforms", "cpu")
-jax.config.update("jax_enable_x64", True)
+from jax_calls import assert_same  # noqa: E402
 
 NAMES = list(calls.calls())
 every_operator = pytest.mark.parametrize("name", NAMES)
@@ -42,11 +41,6 @@ def like(arrays, seed):
     rng = np.random.default_rng(seed)
     found = [rng.normal(size=np.shape(a)) for a in tuple_of(arrays)]
     return tuple(found) if isinstance(arrays, tuple) else found[0]
-
-
-def assert_same(actual, expected):
-    for a, e in zip(tuple_of(actual), tuple_of(expected), strict=True):
-        assert_array_equal(np.asarray(a), e)
 
 
 # ---- every operator: the faces are gnograd's own, to the last bit ----
