@@ -29,6 +29,10 @@ def tensors(*shapes, seed=0):
     return leaves(calls.normal(*shapes, seed=seed))
 
 
+def randn(*shape):
+    return torch.randn(*shape, dtype=torch.float64)
+
+
 def in_torch(static):
     """Static arguments, with tensors in place of arrays."""
     return {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
