@@ -302,7 +302,7 @@ FRONTS = _faults(
      "vector = pos.index_select(0, src) - pos.index_select(0, dst)", "torch_dimenet"),
     ("torch: a graph turned round keeps its borders as they were", "torch/graph.py",
      "borders = Borders(borders.dst, borders.src, borders.edges)", "pass",
-     "torch_graph_data torch_mesh"),
+     "torch_graph_building torch_mesh"),
     ("jax: tangents of tangents are forgotten", "jax/adapter.py",
      'for group in ("cotangents", "tangents", "others"):', 'for group in ("cotangents", "others"):',
      "jax"),
