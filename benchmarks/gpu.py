@@ -42,7 +42,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cases import CASES, TOKENS, Case, mesh, normal, power_law, selection
+from case import Case, mesh, normal, power_law
+from cases import CASES
+from cases_sparse import TOKENS, selection
 
 import gnograd as gg
 
@@ -415,7 +417,7 @@ class OnGpu(np.random.Generator):
         self.torch, self.here = torch, torch.Generator("cuda").manual_seed(seed)
 
     def draw(self, shape: tuple[int, ...], dtype: str, scale: float) -> Any:
-        """Normal numbers, for `cases.normal`."""
+        """Normal numbers, for `case.normal`."""
         out = self.torch.empty(shape, dtype=getattr(self.torch, dtype), device="cuda")
         for part in out.view(-1).split(1 << 28):  # so that float32 copies stay small
             values = self.torch.randn(part.shape, device="cuda", generator=self.here)
@@ -423,7 +425,7 @@ class OnGpu(np.random.Generator):
         return out
 
     def choose(self, tokens: int, heads: int, causal: bool) -> Any:
-        """Blocks of keys for every query, for `cases.selection`."""
+        """Blocks of keys for every query, for `cases_sparse.selection`."""
         torch, n, parts = self.torch, tokens // 64, []
         for first in range(0, tokens, 8192):
             t = torch.arange(first, min(first + 8192, tokens), device="cuda")[:, None, None]
