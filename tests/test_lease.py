@@ -225,14 +225,15 @@ def test_cases_on_the_host():
 def test_what_users_of_pytorch_call(check, monkeypatch):
     """The checks for CUDA tensors, on tensors that say they are some."""
     pytest.importorskip("torch")
-    import fronts
+    import front
+    import fronts_torch
 
     import gnograd.torch  # noqa: F401  (before tensors change)
     from host_tensors import tensors_on_gpu
 
-    monkeypatch.setattr(fronts, "DEVICE", "cpu")
+    monkeypatch.setattr(front, "DEVICE", "cpu")
     with tensors_on_gpu():
-        getattr(fronts, check)()
+        getattr(fronts_torch, check)()
 
 
 @on_host
