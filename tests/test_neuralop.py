@@ -14,7 +14,7 @@ from reference import neuralop as reference
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
-neuralop = pytest.importorskip("gnograd.torch.neuralop")
+integral_transform = pytest.importorskip("gnograd.torch.integral_transform")
 weighting = pytest.importorskip("gnograd.torch.weighting")
 from neuralop_cases import CHANNELS, M, N, normal, points  # noqa: E402
 
@@ -27,7 +27,7 @@ LAYERS = {"one hidden": [8], "wider than hidden": [3], "none": [], "three hidden
 def parts(request, monkeypatch):
     """Deep networks on all edges at a time, and on few."""
     if request.param == "in parts":
-        monkeypatch.setattr(neuralop, "_EDGE_NUMBERS", 100)
+        monkeypatch.setattr(integral_transform, "_EDGE_NUMBERS", 100)
 
 
 def network(hidden, transform_type, f=True, activation=F.gelu):
@@ -120,7 +120,7 @@ def test_activations_of_the_operator(name, activation):
     y, x = points()
     found = gt.neighbor_search(y, x, 0.4)
     layer = gt.IntegralTransform(network([8], "linear", activation=activation))
-    assert neuralop._network(layer.channel_mlp) is not None
+    assert integral_transform._network(layer.channel_mlp) is not None
     f = normal(N, CHANNELS)
     want = expected(layer, y, x, found, f, activation=name)
     torch.testing.assert_close(layer(y, found, x, f), want)
@@ -153,7 +153,7 @@ def test_other_networks(module, parts):
     found = gt.neighbor_search(y, x, 0.4)
     torch.manual_seed(0)
     mlp = module().double()
-    assert neuralop._network(mlp) is None
+    assert integral_transform._network(mlp) is None
     f = normal(N, CHANNELS)
     splits, index = found["neighbors_row_splits"], found["neighbors_index"]
     on_edges = mlp(torch.cat([y[index], x.repeat_interleave(splits.diff(), dim=0)], 1)) * f[index]
@@ -173,7 +173,7 @@ def test_sequential_without_biases_is_a_kernel_network():
             layer.weight.copy_(source.weight)
             layer.bias.copy_(torch.zeros(8) if source.bias is None else source.bias)
     f = normal(N, CHANNELS)
-    assert neuralop._network(mlp) is not None
+    assert integral_transform._network(mlp) is not None
     out, want = (gt.IntegralTransform(m)(y, found, x, f) for m in (mlp, same))
     torch.testing.assert_close(out, want)
 
@@ -414,7 +414,7 @@ def test_memory_of_edges(hidden, numbers):
     """Memory is a few numbers an edge; only a part of the edges has hidden layers at a time."""
     n_edges = 64**2 * 49
     # values and gradients of the part, and what is not counted
-    beside = 2 * 4 * neuralop._EDGE_NUMBERS + 2**23
+    beside = 2 * 4 * integral_transform._EDGE_NUMBERS + 2**23
     assert temporary_bytes(_training_step, hidden) < 4 * numbers * n_edges + beside
 
 

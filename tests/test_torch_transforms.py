@@ -220,7 +220,7 @@ def test_checkpoints_and_forward_mode(name):
 
 def test_large_kernel_networks(monkeypatch):
     """Networks that PyTorch evaluates in parts, keeping nothing, are right under torch.func."""
-    monkeypatch.setattr(gt.neuralop, "_EDGE_NUMBERS", 64)
+    monkeypatch.setattr(gt.integral_transform, "_EDGE_NUMBERS", 64)
     name = "GNOBlock, a network of PyTorch"
     layer = made(name)
     inputs = inputs_of(name)
