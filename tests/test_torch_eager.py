@@ -39,7 +39,7 @@ def custom(monkeypatch):
         monkeypatch.setattr(kind, method, spy)
 
     watch(gt.eager.KnownCalls, "_operands")
-    watch(gt.adapter._Face, "static_arrays")
+    watch(gt.custom_operators.Face, "static_arrays")
     return names
 
 

@@ -71,9 +71,9 @@ def test_autocast_keeps_half_precision_where_there_are_kernels(kernels, monkeypa
     """Types of the results of attention and selection on a GPU, without one."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    from gnograd.torch import adapter
+    from gnograd.torch import half_precision
 
-    monkeypatch.setattr(adapter, "_has_kernel", lambda *_: kernels)
+    monkeypatch.setattr(half_precision, "has_kernel", lambda *_: kernels)
     before = torch.is_autocast_enabled("cuda")
     torch.set_autocast_enabled("cuda", True)
     try:
