@@ -114,7 +114,6 @@ NEAREST = {
     "too far for squares": (lambda rng, n, d: 1e200 * rng.choice([0, 1, 3], (n, d)), {}),
     "too near for squares": (lambda rng, n, d: 1e-170 * rng.choice([0, 1, 3], (n, d)), {}),
 }
-every_nearest = pytest.mark.parametrize("case", NEAREST)
 
 
 def draw_nearest(case, d, rng, dtype="float64"):
