@@ -46,17 +46,6 @@ def custom(monkeypatch):
 # ---- values and derivatives ----
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_values_and_first_derivatives(name, graph):
-    leaves, function, _ = bind(name, graph)
-
-    def run():
-        y = function(*leaves)
-        return [*tuple_of(y), *torch.autograd.grad(loss_of(y), leaves)]
-
-    compare(run)
-
-
 def test_other_gradients_of_a_call_like_an_earlier_one(graph):
     """A later call of the same types and shapes that wants gradients of other inputs gets them."""
     x, w = torch.randn(5, 3, dtype=torch.float64), torch.randn(8, dtype=torch.float64)
@@ -71,15 +60,17 @@ def test_other_gradients_of_a_call_like_an_earlier_one(graph):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_second_derivatives(name, graph):
+def test_values_and_derivatives(name, graph):
     leaves, function, _ = bind(name, graph)
 
     def run():
-        first = torch.autograd.grad(loss_of(function(*leaves)), leaves, create_graph=True)
+        y = function(*leaves)
+        plain = torch.autograd.grad(loss_of(y), leaves, retain_graph=True)
+        first = torch.autograd.grad(loss_of(y), leaves, create_graph=True)
         second = torch.autograd.grad(
             sum(g.square().sum() for g in first), leaves, allow_unused=True
         )
-        return [*first, *second]
+        return [*tuple_of(y), *plain, *first, *second]
 
     compare(run)
 
