@@ -25,7 +25,7 @@ jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
 gj = pytest.importorskip("gnograd.jax")
 
-from jax_calls import assert_same  # noqa: E402
+from calls_of_jax import assert_same  # noqa: E402
 
 NAMES = list(calls.calls())
 every_operator = pytest.mark.parametrize("name", NAMES)

@@ -18,7 +18,7 @@ jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
 gj = pytest.importorskip("gnograd.jax")
 
-from jax_calls import N, assert_same, bind, every_operator, is_on_edges, of_edges, random_graph  # noqa: E402
+from calls_of_jax import N, assert_same, bind, every_operator, is_on_edges, of_edges, random_graph  # noqa: E402
 
 
 def run_in_new_process(code, *arguments, **environment):

@@ -22,7 +22,7 @@ jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
 gj = pytest.importorskip("gnograd.jax")
 
-from jax_calls import (  # noqa: E402
+from calls_of_jax import (  # noqa: E402
     ROOM,
     N,
     assert_same,

@@ -11,7 +11,7 @@ jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
 gj = pytest.importorskip("gnograd.jax")
 
-from jax_calls import energy, energy_arguments, random_graph  # noqa: E402
+from calls_of_jax import energy, energy_arguments, random_graph  # noqa: E402
 
 
 def test_optax():

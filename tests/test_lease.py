@@ -16,7 +16,10 @@ import pytest
 from gpus import on_host
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tools" / "lease"), str(ROOT / "benchmarks")]
+sys.path += [
+    str(ROOT / "tools" / "lease"),
+    str(ROOT / "benchmarks"),
+]  # behind the tests, which have modules of the same names
 
 import cases  # noqa: E402
 import cases_graph  # noqa: E402

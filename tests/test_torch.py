@@ -18,8 +18,8 @@ from faces import tuple_of
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
+from calls_of_torch import NAMES, SELECTED, OtherMode, bind, leaves, tensors  # noqa: E402
 from gnograd.torch.graph import arrays_of  # noqa: E402
-from torch_calls import NAMES, SELECTED, OtherMode, bind, leaves, tensors  # noqa: E402
 
 
 def test_every_operator_is_there():

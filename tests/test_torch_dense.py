@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
 
-from torch_calls import randn  # noqa: E402
+from calls_of_torch import randn  # noqa: E402
 
 plain = torch.nn.functional.scaled_dot_product_attention
 

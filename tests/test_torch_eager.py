@@ -20,7 +20,7 @@ gt = pytest.importorskip("gnograd.torch")
 
 from torch.autograd import forward_ad  # noqa: E402
 
-from torch_calls import NAMES, OtherMode, bind  # noqa: E402
+from calls_of_torch import NAMES, OtherMode, bind  # noqa: E402
 from torch_eager import assert_equal, compare, dispatched, loss_of  # noqa: E402
 
 

@@ -14,7 +14,7 @@ import gnograd as gg
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
 
-from torch_calls import NAMES, bind  # noqa: E402
+from calls_of_torch import NAMES, bind  # noqa: E402
 from torch_eager import assert_equal, compare, loss_of  # noqa: E402
 
 # ---- what has to see operators ----

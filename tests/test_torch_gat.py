@@ -11,7 +11,7 @@ from reference.attention import dropout_factors
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
-from torch_calls import edge_index, tensors  # noqa: E402
+from calls_of_torch import edge_index, tensors  # noqa: E402
 
 
 @pytest.mark.parametrize("aggr", ["add", "mean", "min", "max"])

@@ -14,7 +14,7 @@ from conftest import few
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
-from torch_calls import random_edges  # noqa: E402
+from calls_of_torch import random_edges  # noqa: E402
 
 
 class Model(torch.nn.Module):

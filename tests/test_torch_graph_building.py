@@ -12,9 +12,9 @@ import gnograd as gg
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
+from calls_of_torch import random_edges, same_graph  # noqa: E402
 from gnograd.notation.graph_arrays import GraphArrays  # noqa: E402
 from gnograd.torch import graph_building  # noqa: E402
-from torch_calls import random_edges, same_graph  # noqa: E402
 
 
 @pytest.mark.parametrize("self_loops", [None, False, True])

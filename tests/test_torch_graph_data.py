@@ -13,8 +13,8 @@ import gnograd as gg
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
+from calls_of_torch import random_edges, same_graph  # noqa: E402
 from gnograd.notation.graph_arrays import GraphArrays  # noqa: E402
-from torch_calls import random_edges, same_graph  # noqa: E402
 
 
 def test_batches():

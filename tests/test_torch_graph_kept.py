@@ -15,7 +15,7 @@ import gnograd as gg
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
-from torch_calls import random_edges, same_graph  # noqa: E402
+from calls_of_torch import random_edges, same_graph  # noqa: E402
 
 
 def test_self_loops_need_features_of_every_edge():

@@ -10,8 +10,8 @@ from faces import tuple_of
 
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
-from torch_calls import NAMES, bind, leaves  # noqa: E402
-from torch_layers import LAYERS, inputs_of, made  # noqa: E402
+from calls_of_torch import NAMES, bind, leaves  # noqa: E402
+from layers_of_torch import LAYERS, inputs_of, made  # noqa: E402
 
 bfloat16 = torch.bfloat16
 

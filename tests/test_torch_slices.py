@@ -9,8 +9,8 @@ from reference import dense as reference
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
 
+from calls_of_torch import randn  # noqa: E402
 from gnograd.torch.dropout import gumbel_noise, split_mix  # noqa: E402
-from torch_calls import randn  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

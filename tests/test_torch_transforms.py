@@ -27,7 +27,7 @@ from torch.func import (  # noqa: E402
     vmap,
 )
 
-from torch_layers import (  # noqa: E402
+from layers_of_torch import (  # noqa: E402
     ITEMS,
     LAYERS,
     N,

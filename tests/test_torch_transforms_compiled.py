@@ -12,7 +12,7 @@ gt = pytest.importorskip("gnograd.torch")
 
 from torch.func import grad, jacfwd, jacrev, jvp, vmap  # noqa: E402
 
-from torch_layers import ITEMS, LAYERS, M, N, close, edges, inputs_of, loss_of, made, rand  # noqa: E402
+from layers_of_torch import ITEMS, LAYERS, M, N, close, edges, inputs_of, loss_of, made, rand  # noqa: E402
 
 
 def test_fake_tensors():

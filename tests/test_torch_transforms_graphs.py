@@ -12,7 +12,7 @@ gt = pytest.importorskip("gnograd.torch")
 
 from torch.func import grad, hessian, jacfwd, jacrev, vmap  # noqa: E402
 
-from torch_layers import ITEMS, N, close, edges, points, rand  # noqa: E402
+from layers_of_torch import ITEMS, N, close, edges, points, rand  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")
 

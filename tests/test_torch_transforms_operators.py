@@ -14,8 +14,8 @@ gt = pytest.importorskip("gnograd.torch")
 
 from torch.func import grad, jvp, vmap  # noqa: E402
 
-from torch_calls import NAMES, in_torch  # noqa: E402
-from torch_layers import close  # noqa: E402
+from calls_of_torch import NAMES, in_torch  # noqa: E402
+from layers_of_torch import close  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")
 

@@ -12,7 +12,7 @@ from faces import tuple_of
 torch = pytest.importorskip("torch")
 pytest.importorskip("gnograd.torch")
 
-from torch_calls import OtherMode  # noqa: E402
+from calls_of_torch import OtherMode  # noqa: E402
 
 
 @contextmanager
