@@ -348,3 +348,11 @@ def plain_gradient(layer, inputs, order=1):
     first = torch.autograd.grad(loss_of(layer(x, *inputs[1:])), x, create_graph=True)[0]
     second = torch.autograd.grad((first * x.detach().cos()).sum(), x)[0]
     return first.detach(), second
+
+
+def randomized(layer):
+    """Layer in float64, with a compression that is no plain mean."""
+    with torch.no_grad():
+        for weights in (layer.compress_k, layer.compress_v):
+            weights.copy_(torch.rand_like(weights))
+    return layer.double()
