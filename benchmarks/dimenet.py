@@ -22,7 +22,7 @@ from functools import partial
 import numpy as np
 import torch
 from alone import peak_memory
-from cases import N_EMB, N_MID, N_RADIAL, N_SPHERICAL, crystal
+from cases_network import N_EMB, N_MID, N_RADIAL, N_SPHERICAL, crystal
 from results import Results, add_option
 
 import gnograd as gg

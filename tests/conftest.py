@@ -143,6 +143,14 @@ def rng() -> np.random.Generator:
     return new_rng()
 
 
+@pytest.fixture
+def graph() -> gg.Graph:
+    """Graph of the call of every operator."""
+    import calls
+
+    return calls.graph()
+
+
 @pytest.fixture(autouse=True)
 def fresh_compiler():
     """Let PyTorch forget what it compiled: what broke a graph is run as Python ever after."""

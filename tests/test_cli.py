@@ -15,12 +15,11 @@ import pytest
 
 pytest.importorskip("typer", reason="needs gnograd[cli]")
 
-from typer.testing import CliRunner, Result
 
 import gnograd as gg
+from cli_runs import gnograd
 from gnograd import cli
 from gnograd.cli import green
-from gnograd.cli.app import app
 from gnograd.cli.checkpoint import CHECKPOINT, EARLIER, CheckpointError, State
 from gnograd.cli.darcy import MODEL, PICTURE, SAMPLE
 from gnograd.cli.files import atomic
@@ -38,10 +37,6 @@ GREEN = ["--nodes=16", "--modes=8", "--hidden=8", "--batch=4", "--epochs=2"]
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GNOGRAD_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
-def gnograd(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 def state(directory: Path) -> dict[str, np.ndarray]:

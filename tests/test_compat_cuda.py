@@ -5,10 +5,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import compat_calls
 import gnograd as gg
 import test_ascend
 import test_compat
+import test_compat_dimenet
 import test_compat_edges
+import test_compat_gat
 from conftest import power_law
 from gnograd.compat import ascend
 from gnograd.compat.pylibcugraphops import dimenet
@@ -76,10 +79,13 @@ def _on_device(monkeypatch):
 
 @pytest.fixture
 def on_device(monkeypatch):
-    monkeypatch.setattr(test_compat, "ops", OnDevice())
-    monkeypatch.setattr(test_compat, "dimenet", OnDevice(dimenet))
+    for module in (compat_calls, test_compat, test_compat_gat):
+        monkeypatch.setattr(module, "ops", OnDevice())
+    monkeypatch.setattr(test_compat_dimenet, "dimenet", OnDevice(dimenet))
     # a GPU rounds in other places
-    monkeypatch.setattr(test_compat, "same", lambda a, b: assert_allclose(a, b, 1e-12, 1e-11))
+    monkeypatch.setattr(
+        test_compat_dimenet, "same", lambda a, b: assert_allclose(a, b, 1e-12, 1e-11)
+    )
 
 
 @pytest.mark.usefixtures("on_device")
@@ -99,38 +105,38 @@ class TestPylibcugraphops:
 
     @pytest.mark.parametrize("edge_features", [False, True])
     @pytest.mark.parametrize("concat", [False, True])
-    @pytest.mark.parametrize("test", [test_compat.test_gat, test_compat.test_gat_v2])
+    @pytest.mark.parametrize("test", [test_compat_gat.test_gat, test_compat_gat.test_gat_v2])
     def test_attention(self, test, concat, edge_features, any_graph, rng):
         test(concat, edge_features, any_graph, rng)
 
     @pytest.mark.parametrize("kind", ActivationKind, ids=lambda kind: kind.name)
     @pytest.mark.parametrize(
-        "sequence", [test_compat.gat, test_compat.gat_v2], ids=lambda s: s.__name__
+        "sequence", [compat_calls.gat, compat_calls.gat_v2], ids=lambda s: s.__name__
     )
     def test_activations(self, sequence, kind, rng):
-        test_compat.test_activations(sequence, kind, rng)
+        test_compat_gat.test_activations(sequence, kind, rng)
 
     @pytest.mark.parametrize("kind", ActivationKind, ids=lambda kind: kind.name)
     def test_saturated_scores(self, kind, rng):
-        test_compat.test_saturated_scores(kind, rng)
+        test_compat_gat.test_saturated_scores(kind, rng)
 
     def test_gradients_not_wanted(self, rng):
-        test_compat.test_gat_gradients_not_wanted(rng)
+        test_compat_gat.test_gat_gradients_not_wanted(rng)
         for op in AggOp:
             test_compat.test_gradients_not_wanted(op, rng)
 
     @pytest.mark.parametrize("integer", ["int32", "int64"])
     def test_edge_to_edge(self, integer, rng):
-        test_compat.test_edge_to_edge(integer, rng)
+        test_compat_dimenet.test_edge_to_edge(integer, rng)
 
     def test_edge_to_edge_second_order(self, rng):
-        test_compat.test_edge_to_edge_second_order(rng)
+        test_compat_dimenet.test_edge_to_edge_second_order(rng)
 
     def test_radial_basis(self, rng):
-        test_compat.test_radial_basis(rng)
+        test_compat_dimenet.test_radial_basis(rng)
 
     def test_dimenet_errors(self, rng):
-        test_compat.test_dimenet_errors(rng)
+        test_compat_dimenet.test_dimenet_errors(rng)
 
 
 # ---- Ascend's functions ----
@@ -204,10 +210,10 @@ def assert_same_but_for_rounding(actual, expected, kind):
 @test_compat.every_op
 @test_compat.every_sequence
 def test_aggregation_in_half_precision(sequence, op, kind, rng, monkeypatch):
-    graph, dtype = power_law(12, 40), test_compat.half(kind)
-    t, g = test_compat.arrays(rng, graph, dtype), test_compat.csc(graph, "int32")
+    graph, dtype = power_law(12, 40), compat_calls.half(kind)
+    t, g = compat_calls.arrays(rng, graph, dtype), compat_calls.csc(graph, "int32")
     out, _, grads = sequence(g, t, op, dtype, "int32")
-    monkeypatch.setattr(test_compat, "ops", OnDevice())
+    monkeypatch.setattr(compat_calls, "ops", OnDevice())
     same, _, same_grads = sequence(g, t, op, dtype, "int32")
     assert_same_but_for_rounding(same, out, kind)
     for name, grad in grads.items():
@@ -215,16 +221,16 @@ def test_aggregation_in_half_precision(sequence, op, kind, rng, monkeypatch):
 
 
 @pytest.mark.parametrize(("kind", "bits"), [("fp16", 11), ("bf16", 8)])
-@pytest.mark.parametrize("sequence", [test_compat.concat_n2n, test_compat.concat_n2n_e2n])
+@pytest.mark.parametrize("sequence", [compat_calls.concat_n2n, compat_calls.concat_n2n_e2n])
 def test_gradient_of_two_parts_is_rounded_once(sequence, kind, bits, rng, monkeypatch):
     """A gradient of two parts is rounded once, for cotangents whose sums are exact in float32."""
-    graph, dtype = power_law(12, 40), test_compat.half(kind)
-    t, g = test_compat.arrays(rng, graph, dtype), test_compat.csc(graph, "int32")
+    graph, dtype = power_law(12, 40), compat_calls.half(kind)
+    t, g = compat_calls.arrays(rng, graph, dtype), compat_calls.csc(graph, "int32")
     step = 2.0 ** (1 - bits)
     t.c = (step * rng.integers(-(2**bits), 2**bits + 1, t.c.shape)).astype(dtype)
-    monkeypatch.setattr(test_compat, "ops", OnDevice())
+    monkeypatch.setattr(compat_calls, "ops", OnDevice())
     _, c, gradients = sequence(g, t, AggOp.Sum, dtype, "int32")
-    _, expected = test_compat.expected_from(sequence, graph, t, AggOp.Sum, c)
+    _, expected = compat_calls.expected_from(sequence, graph, t, AggOp.Sum, c)
     exact = step * np.round(expected["x"] / step)
     assert_array_equal(gradients["x"], exact.astype(np.float32).astype(dtype))
 
@@ -235,11 +241,11 @@ def test_gradient_of_two_parts_is_rounded_once(sequence, kind, bits, rng, monkey
 def test_attention_in_half_precision(kind, precisions, edge_features, rng, monkeypatch):
     types = [("fp32" if p else kind) for p in precisions]
     graph = power_law(12, 40)
-    t = test_compat.attention_arrays(rng, graph, test_compat.half(kind))
-    g, params = test_compat.csc(graph), mha_params(2, True, ActivationKind.ELU, 0.2)
-    out, scores, grads = test_compat.gat(g, t, params, edge_features, *types)
-    monkeypatch.setattr(test_compat, "ops", OnDevice())
-    same, same_scores, same_grads = test_compat.gat(g, t, params, edge_features, *types)
+    t = compat_calls.attention_arrays(rng, graph, compat_calls.half(kind))
+    g, params = compat_calls.csc(graph), mha_params(2, True, ActivationKind.ELU, 0.2)
+    out, scores, grads = compat_calls.gat(g, t, params, edge_features, *types)
+    monkeypatch.setattr(compat_calls, "ops", OnDevice())
+    same, same_scores, same_grads = compat_calls.gat(g, t, params, edge_features, *types)
     assert_allclose(same_scores, scores, rtol=1e-4, atol=1e-5)
     assert_same_but_for_rounding(same, out, kind)
     for name, grad in grads.items():
@@ -250,13 +256,15 @@ def test_attention_in_half_precision(kind, precisions, edge_features, rng, monke
 def test_gat_v2_in_half_precision(kind, rng, monkeypatch):
     """Gradients equal those on the CPU from the same activation scores, which are rounded."""
     graph = power_law(12, 40)
-    t = test_compat.attention_arrays(rng, graph, test_compat.half(kind), v2=True)
-    g, params = test_compat.csc(graph), mha_params(2, True, ActivationKind.Tanh)
-    activated, c = test_compat.unset(40, test_compat.WIDTH, dtype=t.c.dtype), t.c
-    ops.mha_gat_v2_n2n_fwd(test_compat.like(t.c), None, activated, t.x_src, t.x_dst, t.a, g, params)
+    t = compat_calls.attention_arrays(rng, graph, compat_calls.half(kind), v2=True)
+    g, params = compat_calls.csc(graph), mha_params(2, True, ActivationKind.Tanh)
+    activated, c = compat_calls.unset(40, compat_calls.WIDTH, dtype=t.c.dtype), t.c
+    ops.mha_gat_v2_n2n_fwd(
+        compat_calls.like(t.c), None, activated, t.x_src, t.x_dst, t.a, g, params
+    )
     gradients = []
     for functions in (ops, OnDevice()):
-        grads = [test_compat.like(x) for x in (t.x_src, t.x_dst, t.a)]
+        grads = [compat_calls.like(x) for x in (t.x_src, t.x_dst, t.a)]
         functions.mha_gat_v2_n2n_bwd(*grads, None, c, t.x_src, t.a, None, activated, g, params)
         gradients.append(grads)
     for cpu, gpu in zip(*gradients, strict=True):
@@ -266,7 +274,7 @@ def test_gat_v2_in_half_precision(kind, rng, monkeypatch):
 @pytest.mark.parametrize("mma", dimenet.MMAOp, ids=lambda mma: mma.name)
 def test_edge_to_edge_in_every_math_mode(mma, rng):
     """Results of every math mode are as accurate as float32."""
-    t, g = test_compat.molecule(rng, "int32")
+    t, g = compat_calls.molecule(rng, "int32")
     inputs = tuple(x.astype(np.float32) for x in (t.vector, t.rbf, t.embedding, t.weights))
     out = cuda.to_device(np.full(inputs[2].shape, np.nan, np.float32))
     integers = map(cuda.to_device, (g.coo_idx, g.dst_offsets, g.dst_edge_index))
@@ -277,7 +285,7 @@ def test_edge_to_edge_in_every_math_mode(mma, rng):
 
 def test_old_functions_refuse_what_does_not_fit(rng):
     graph = power_law(12, 40)
-    t, g = test_compat.arrays(rng, graph), test_compat.csc(graph)
+    t, g = compat_calls.arrays(rng, graph), compat_calls.csc(graph)
     x, w = cuda.to_device(t.x), cuda.to_device(t.w)
     out = cuda.to_device(np.full((12, 6), np.nan))
     with pytest.raises(TypeError, match="input is on the CPU but edge_weight is on the GPU"):
@@ -296,7 +304,7 @@ def test_old_functions_refuse_what_does_not_fit(rng):
 @on_host
 def test_old_functions_use_the_stream_given(rng, calls):
     graph = power_law(12, 40)
-    t, g = test_compat.arrays(rng, graph, "float16"), test_compat.csc(graph, "int32")
+    t, g = compat_calls.arrays(rng, graph, "float16"), compat_calls.csc(graph, "int32")
     x, out = cuda.to_device(t.x), cuda.to_device(np.full((12, 6), np.nan, "float16"))
     location = cuda.to_device(np.full((12, 3), -99, np.int32))
     ops.agg_concat_n2n_fwd(out, x, g, AggOp.Max, location, stream_id=90)
@@ -307,7 +315,7 @@ def test_old_functions_use_the_stream_given(rng, calls):
 
 def test_graphs_of_device_arrays():
     offsets, indices = np.array([0, 2, 3], np.int32), np.array([0, 1, 1], np.int32)
-    csc = test_compat.pylibcugraphops.make_csc(cuda.to_device(offsets), cuda.to_device(indices))
+    csc = compat_calls.pylibcugraphops.make_csc(cuda.to_device(offsets), cuda.to_device(indices))
     assert csc.graph._made_there
     assert csc.index_dtype == "int32"
     assert_array_equal(csc.graph.indices, indices)

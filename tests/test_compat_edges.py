@@ -4,13 +4,13 @@
 import numpy as np
 import pytest
 
+from compat_calls import compare, csc, half, like, unset
 from conftest import Edges, edges, power_law
 from gnograd.compat import pylibcugraphops
 from gnograd.compat.pylibcugraphops import operators as ops
 from reference import derivatives
 from reference import edge_updates as edge_reference
 from reference import relational as reference
-from test_compat import compare, csc, half, like, unset
 
 D, R, B = 3, 4, 2
 

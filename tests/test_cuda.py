@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import gnograd as gg
 import table
+import table_case
 import test_neighbors
 from conftest import GRAPHS, Edges, pairs, power_law
 from faces import Call, like
@@ -273,7 +274,7 @@ def test_hidden_keys_need_not_be_finite(name, dtype, rng):
     case, hidden = table.case(name), [2, 9]
     drawn = draw(case, None, rng, dtype)
     for x in itertools.chain(*drawn):
-        if len(x) == table.SIZES["Tk"]:
+        if len(x) == table_case.SIZES["Tk"]:
             x[hidden] = np.nan
     inputs, tangents, cotangents = drawn
     inputs[3][hidden] = -np.inf

@@ -18,7 +18,9 @@ if GPUS:
 
 @pairs(case=test_neighbors.NEAREST, k=[0, 1, 40, 100], d=[1, 2, 3], dtype=["float32", "float64"])
 def test_nearest_neighbors(case, k, d, dtype, rng):
-    sources, destinations, options = test_neighbors.draw_nearest(case, d, rng, dtype)
+    sources, destinations, options = test_neighbors.draw(
+        case, d, rng, dtype, test_neighbors.NEAREST
+    )
     expected = gg.knn(sources, k, destinations, **options)
     found = gg.knn(cuda.to_device(sources), k, cuda.to_device(destinations), **options)
     for actual, e in zip(found, expected, strict=True):

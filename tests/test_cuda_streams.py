@@ -241,12 +241,12 @@ def test_torch_tensors(dtype, weighted, on_gpu, launched):
     """Tensors go in and come out, on PyTorch's stream."""
     import torch
 
-    from gnograd.torch import adapter
+    from gnograd.torch.arrays import as_arrays
 
     host = torch.tensor(weighted.x).to(getattr(torch, dtype))
     x = host.t().contiguous().t().as_subclass(on_gpu).requires_grad_()
     w = torch.tensor(weighted.w).to(host.dtype).as_subclass(on_gpu)
-    with adapter.as_arrays([x, w]) as (array, tensor):
+    with as_arrays([x, w]) as (array, tensor):
         out = tensor(gg.agg_weighted(array(x), array(w), graph=weighted.graph))
     assert type(out) is on_gpu
     assert out.dtype == host.dtype

@@ -18,22 +18,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import calls
 import gnograd as gg
+from faces import tuple_of
 from gnograd.faces.recent import Recent
 
 jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
 gj = pytest.importorskip("gnograd.jax")
 
-jax.config.update("jax_platforms", "cpu")
-jax.config.update("jax_enable_x64", True)
+from calls_of_jax import assert_same  # noqa: E402
 
 NAMES = list(calls.calls())
 every_operator = pytest.mark.parametrize("name", NAMES)
-
-
-@pytest.fixture
-def graph():
-    return calls.graph()
 
 
 def bind(name, graph):
@@ -42,19 +37,10 @@ def bind(name, graph):
     return tuple(inputs), lambda *x: getattr(gj, name)(*x, **static), static
 
 
-def outputs_of(result):
-    return result if isinstance(result, tuple) else (result,)
-
-
 def like(arrays, seed):
     rng = np.random.default_rng(seed)
-    found = [rng.normal(size=np.shape(a)) for a in outputs_of(arrays)]
+    found = [rng.normal(size=np.shape(a)) for a in tuple_of(arrays)]
     return tuple(found) if isinstance(arrays, tuple) else found[0]
-
-
-def assert_same(actual, expected):
-    for a, e in zip(outputs_of(actual), outputs_of(expected), strict=True):
-        assert_array_equal(np.asarray(a), e)
 
 
 # ---- every operator: the faces are gnograd's own, to the last bit ----
@@ -87,7 +73,7 @@ def test_vjp_jvp_hvp(name, graph):
     def pushed(*x):
         changes = jax.jvp(function, x, tangents)[1]
         return sum(
-            jnp.vdot(c, t) for c, t in zip(*map(outputs_of, (cotangent, changes)), strict=True)
+            jnp.vdot(c, t) for c, t in zip(*map(tuple_of, (cotangent, changes)), strict=True)
         )
 
     assert_same(jax.grad(pushed, argnums=tuple(range(len(inputs))))(*inputs), hvp)

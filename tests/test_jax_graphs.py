@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Graphs as data of JAX programs: arguments, room for more edges, transforms, files."""
+"""Graphs as arguments of JAX's programs: room for more edges, transforms, errors."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import gc
-import os
 import pickle
-import subprocess
-import sys
 import weakref
 
 import numpy as np
@@ -18,81 +15,26 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import calls
 import gnograd as gg
-from conftest import few, pairs
-from gnograd.notation import shapes
+from conftest import pairs
+from faces import tuple_of
 
 jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
 gj = pytest.importorskip("gnograd.jax")
 
-jax.config.update("jax_platforms", "cpu")
-jax.config.update("jax_enable_x64", True)
-
-NAMES = [name for name in calls.calls() if "graph" in getattr(gg, name).static]
-FORMS = [name for name in calls.FORMS if name in NAMES]
-every_operator = pytest.mark.parametrize("name", few(NAMES, *FORMS))
-"""The rest of the operators is exhaustive: `gnograd.jax` treats all in one way."""
-N, ROOM = 8, 11
-"""Edges of the graph that all tests use, and rows of edge arrays where there is room for more."""
-
-
-def random_graph(seed, n_edges=N, n_src=5, n_dst=5):
-    rng = np.random.default_rng(seed)
-    ends = rng.integers(0, n_src, n_edges), rng.integers(0, n_dst, n_edges)
-    return gg.Graph.from_edges(*ends, n_src, n_dst)
-
-
-def bind(name, n_edges=N):
-    """Inputs, and the operator on JAX arrays with the graph as its first argument.
-
-    Static arrays with a number an edge have `n_edges` of them.
-    """
-    inputs, static = calls.calls()[name]
-    static = static | of_edges(name, n_edges)
-
-    def function(graph, *inputs, **arrays):
-        return getattr(gj, name)(*inputs, graph=graph, **(static | arrays))
-
-    return tuple(inputs), function, static
-
-
-def of_edges(name, n_edges):
-    """Static arrays with a number an edge."""
-    arrays, static = getattr(gg, name).declaration.arrays, calls.calls()[name][1]
-    return {key: np.resize(static[key], n_edges) for key in arrays if "n_edges" in arrays[key]}
-
-
-def is_on_edges(spec):
-    """True if an array has a row for every edge."""
-    return spec.removeprefix("real ").startswith("n_edges")
-
-
-def outputs_of(result):
-    return result if isinstance(result, tuple) else (result,)
-
-
-def assert_same(actual, expected):
-    for a, e in zip(outputs_of(actual), outputs_of(expected), strict=True):
-        assert_array_equal(np.asarray(a), e)
-
-
-def faces(function):
-    """Value, vjp, jvp and hvp in one program: of a graph, inputs, cotangent and tangents."""
-
-    def everything(graph, inputs, cotangent, tangents):
-        def pulled(*x):
-            return jax.vjp(lambda *x: function(graph, *x), *x)[1](cotangent)
-
-        value, changed = jax.jvp(lambda *x: function(graph, *x), inputs, tangents)
-        vjp, hvp = jax.jvp(pulled, inputs, tangents)
-        return value, changed, vjp, hvp
-
-    return everything
-
-
-def like(arrays, seed):
-    return jax.tree.map(lambda a: np.random.default_rng(seed).normal(size=np.shape(a)), arrays)
-
+from calls_of_jax import (  # noqa: E402
+    ROOM,
+    N,
+    assert_same,
+    bind,
+    energy,
+    energy_arguments,
+    every_operator,
+    faces,
+    is_on_edges,
+    like,
+    random_graph,
+)
 
 # ---- arguments of programs ----
 
@@ -156,7 +98,7 @@ def test_room_for_more_edges(name):
         )
 
     def padded(arrays, are_on_edges, fill=np.nan):
-        found = longer(outputs_of(arrays), are_on_edges, fill)
+        found = longer(tuple_of(arrays), are_on_edges, fill)
         return found if isinstance(arrays, tuple) else found[0]
 
     tangents = like(inputs, 2)
@@ -298,17 +240,6 @@ def test_batch():
 # ---- transforms ----
 
 
-def energy(x, graph, layers):
-    h, *layers = layers
-    coords = x[graph.dst] - x[graph.src]
-    return jnp.sin(gj.gno(h, coords, *layers, graph=graph, activation="tanh")).sum()
-
-
-def energy_arguments():
-    h, _, *layers = map(jnp.asarray, calls.gno_inputs(weighted=False))
-    return jnp.asarray(*calls.normal((5, 2), seed=1)), [h, *layers]
-
-
 def test_hessian_of_positions():
     x, layers = energy_arguments()
     hessians = [
@@ -442,247 +373,6 @@ def test_errors():
         jax.jit(apply)(random_graph(0).pad(ROOM))
     with pytest.raises(ValueError, match=r"(?s)inconsistent sizes.*graph\.indices"):
         jax.vmap(apply)(random_graph(0))
-
-
-# ---- training, with what people train with ----
-
-
-def test_optax():
-    optax = pytest.importorskip("optax")
-    layers = energy_arguments()[1]
-    rng = np.random.default_rng(0)
-    optimizer = optax.adam(1e-2)
-
-    def loss(layers, x, graph, target):
-        h, *network = layers
-        coords = x[graph.dst] - x[graph.src]
-        out = gj.gno(h, coords, *network, graph=graph, activation="tanh", reduction="mean")
-        return jnp.mean((out - target) ** 2)
-
-    @jax.jit
-    def step(layers, state, x, graph, target):
-        value, gradient = jax.value_and_grad(loss)(layers, x, graph, target)
-        updates, state = optimizer.update(gradient, state)
-        return optax.apply_updates(layers, updates), state, value
-
-    state, losses = optimizer.init(layers), []
-    data = [(rng.random((5, 2)), random_graph(n, n).pad(12)) for n in range(6, 12)]
-    for _ in range(30):
-        total = 0.0
-        for x, graph in data:
-            layers, state, value = step(layers, state, x, graph, np.sin(x))
-            total += float(value)
-        losses.append(total)
-    assert losses[-1] < 0.1 * losses[0]
-    assert step._cache_size() == 1
-
-
-def test_equinox():
-    eqx = pytest.importorskip("equinox")
-
-    class Layer(eqx.Module):
-        h: jax.Array
-        layers: list[jax.Array]
-        graph: gj.Graph
-
-        def __call__(self, x):
-            return energy(x, self.graph, [self.h, *self.layers])
-
-    x, (h, *layers) = energy_arguments()
-    model = Layer(h, layers, gj.Graph.of(random_graph(0)))
-    value, gradient = eqx.filter_jit(eqx.filter_value_and_grad(lambda model: model(x)))(model)
-    assert_allclose(value, energy(x, random_graph(0), [h, *layers]), rtol=1e-13)
-    expected = jax.grad(energy, argnums=2)(x, random_graph(0), [h, *layers])
-    for a, e in zip([gradient.h, *gradient.layers], expected, strict=True):
-        assert_allclose(a, e, rtol=1e-12, atol=1e-14)
-    assert not jax.tree.leaves(gradient.graph)
-
-
-# ---- other processes ----
-
-
-def run_in_new_process(code, *arguments, **environment):
-    found = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        capture_output=True, text=True, timeout=300,
-        env=dict(os.environ, JAX_PLATFORMS="cpu", **environment),
-    )  # fmt: skip
-    assert found.returncode == 0, found.stderr
-    return found.stdout
-
-
-PRELUDE = """
-import sys
-import numpy as np, jax, jax.numpy as jnp
-from jax import export
-jax.config.update("jax_enable_x64", True)
-import gnograd as gg, gnograd.jax as gj
-
-def random_graph(seed, n_edges=8, n=5):
-    rng = np.random.default_rng(seed)
-    return gg.Graph.from_edges(rng.integers(0, n, n_edges), rng.integers(0, n, n_edges), n, n)
-
-rng = np.random.default_rng(0)
-h, kappa = rng.normal(size=(5, 3)), rng.normal(size=(8, 3, 2))
-"""
-
-
-def exported(function, *arguments, **more):
-    export = pytest.importorskip("jax.export")
-    known = [export.DisabledSafetyCheck.custom_call("gnograd")]
-    program = export.export(jax.jit(function), disabled_checks=known)(*arguments)
-    pytest.importorskip("flatbuffers")
-    return program.serialize(**more)
-
-
-@pytest.mark.exhaustive
-def test_export(tmp_path):
-    h, kappa = np.random.default_rng(0).normal(size=(5, 3)), np.zeros((8, 3, 2))
-
-    def apply(h, kappa, graph):
-        return gj.gno_aggregate(h, kappa, graph=graph)
-
-    (tmp_path / "program").write_bytes(
-        exported(apply, h, kappa, gj.Graph.of(random_graph(0)), vjp_order=1)
-    )
-    run_in_new_process(
-        PRELUDE + """
-program = export.deserialize(open(sys.argv[1], "rb").read())
-for seed in (1, 2):
-    graph = random_graph(seed)
-    out = gg.gno_aggregate(h, kappa, graph=graph)
-    np.testing.assert_array_equal(program.call(h, kappa, gj.Graph.of(graph)), out)
-    to_h, to_kappa = jax.grad(
-        lambda h, k: jnp.vdot(out, program.call(h, k, gj.Graph.of(graph))), argnums=(0, 1)
-    )(jnp.asarray(h), jnp.asarray(kappa))
-    expected = gg.gno_aggregate.vjp(out, (h, kappa), graph=graph)
-    np.testing.assert_array_equal(to_h, expected[0])
-    np.testing.assert_array_equal(to_kappa, expected[1])
-""", tmp_path / "program",
-    )  # fmt: skip
-
-
-@every_operator
-def test_export_for_any_sizes(name):
-    export = pytest.importorskip("jax.export")
-    inputs, function, _ = bind(name)
-    sizes = dict(zip(("n_src", "n_dst", "n_edges"), export.symbolic_shape("s, d, e"), strict=True))
-    specs = getattr(gg, name).declaration.inputs.values()
-
-    def shaped(array, spec):
-        dims = shapes.parse(spec).dims
-        shape = (sizes.get(dim, n) for dim, n in zip(dims, array.shape, strict=True))
-        return jax.ShapeDtypeStruct(tuple(shape), array.dtype)
-
-    def gradients(graph, inputs, arrays):
-        def loss(inputs):
-            outputs = function(graph, *inputs, **arrays)
-            return sum(jnp.sin(out).sum() for out in outputs_of(outputs))
-
-        return jax.grad(loss)(inputs)
-
-    every = tuple(shaped(*pair) for pair in zip(inputs, specs, strict=False))
-    arrays = {key: shaped(array, "n_edges") for key, array in of_edges(name, N).items()}
-    graph = gj.Graph.shaped(*sizes.values())
-    program = export.deserialize(exported(gradients, graph, every, arrays))
-    graph = gj.Graph.of(random_graph(3, 9))
-    inputs = tuple(
-        np.concatenate([x, x[:1]]) if is_on_edges(spec) else x
-        for x, spec in zip(inputs, specs, strict=False)
-    )
-    arguments = graph, inputs, of_edges(name, 9)
-    assert_same(program.call(*arguments), jax.jit(gradients)(*arguments))
-
-
-@pytest.mark.exhaustive
-def test_kept_compilations(tmp_path):
-    code = """
-jax.config.update("jax_compilation_cache_dir", sys.argv[1])
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-events = []
-jax.monitoring.register_event_listener(lambda event, **_: events.append(event.split("/")[-1]))
-graph = random_graph(int(sys.argv[2]))
-out = jax.jit(gj.gno_aggregate)(h, kappa, graph=graph)
-np.testing.assert_array_equal(out, gg.gno_aggregate(h, kappa, graph=graph))
-print(events.count("cache_hits"), events.count("cache_misses"))
-"""
-    assert run_in_new_process(PRELUDE + code, tmp_path, 1).split() == ["0", "1"]
-    assert run_in_new_process(PRELUDE + code, tmp_path, 2).split() == ["1", "0"]
-
-
-@pytest.mark.exhaustive
-def test_many_devices():
-    """Data-parallel training: a graph a device, parameters on all, gradients summed."""
-    run_in_new_process(
-        PRELUDE + """
-from jax.sharding import PartitionSpec as P
-graphs = [random_graph(seed, n_edges).pad(10) for seed, n_edges in ((0, 8), (1, 5))]
-kappa = rng.normal(size=(10, 3, 2))
-stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(gj.Graph.of, graphs))
-
-def loss(h, kappa, graph):
-    return jnp.sin(gj.gno_aggregate(h, kappa, graph=graph)).sum()
-
-def local(h, kappa, graph):
-    mine = jax.tree.map(lambda leaf: leaf[0], graph)
-    return jax.lax.psum(loss(h, kappa, mine), "devices")
-
-mesh = jax.make_mesh((2,), ("devices",))
-specs = dict(mesh=mesh, in_specs=(P(), P(), P("devices")), out_specs=P())
-total = jax.shard_map(local, **specs)
-stacked = jax.device_put(stacked, jax.sharding.NamedSharding(mesh, P("devices")))
-value, gradient = jax.jit(jax.value_and_grad(total, argnums=(0, 1)))(h, kappa, stacked)
-expected = [jax.value_and_grad(loss, argnums=(0, 1))(h, kappa, graph) for graph in graphs]
-np.testing.assert_allclose(value, expected[0][0] + expected[1][0], rtol=1e-13)
-for got, *each in zip(gradient, expected[0][1], expected[1][1]):
-    np.testing.assert_allclose(got, sum(each), rtol=1e-12, atol=1e-14)
-inside = jax.jit(jax.shard_map(jax.grad(local), **specs))(h, kappa, stacked)
-np.testing.assert_allclose(inside, gradient[0], rtol=1e-12, atol=1e-14)
-hessian = jax.jit(jax.hessian(total))(h, kappa, stacked)
-each = [jax.hessian(loss)(h, kappa, graph) for graph in graphs]
-np.testing.assert_allclose(hessian, sum(each), rtol=1e-12, atol=1e-13)
-""", XLA_FLAGS="--xla_force_host_platform_device_count=2",
-    )  # fmt: skip
-
-
-@pytest.mark.exhaustive
-@pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="needs a JAX that has jax.set_mesh")
-def test_meshes_with_explicit_axes():
-    """Types name the parts of arrays there, of which an operator takes the whole."""
-    run_in_new_process(
-        """
-import jax
-import jax.numpy as jnp
-import numpy as np
-import gnograd as gg
-import gnograd.jax as gj
-from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
-
-jax.config.update("jax_enable_x64", True)
-graph = gg.Graph.from_edges([0, 1, 2, 3, 0], [1, 0, 3, 2, 2])
-rng = np.random.default_rng(0)
-x, w = rng.normal(size=(4, 6)), rng.normal(size=5)
-batch = rng.normal(size=(4, 4, 6))
-
-def loss(x, w):
-    return jnp.sin(gj.agg_weighted(x, w, graph=graph)).sum()
-
-functions = [
-    (jax.value_and_grad(loss, (0, 1)), (x, w), (P(None, "d"), P())),
-    (jax.hessian(loss), (x, w), (P("d"), P())),
-    (jax.vmap(jax.grad(loss), (0, None)), (batch, w), (P("d"), P())),
-]
-mesh = jax.make_mesh((2,), ("d",), axis_types=(AxisType.Explicit,))
-for function, arrays, specs in functions:
-    expected = function(*arrays)
-    with jax.set_mesh(mesh):
-        parts = [jax.device_put(a, NamedSharding(mesh, s)) for a, s in zip(arrays, specs)]
-        got = jax.jit(function)(*parts)
-    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected)):
-        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
-""", XLA_FLAGS="--xla_force_host_platform_device_count=2",
-    )  # fmt: skip
 
 
 def test_a_donated_graph_is_copied_anew():

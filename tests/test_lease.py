@@ -16,9 +16,13 @@ import pytest
 from gpus import on_host
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tools" / "lease"), str(ROOT / "benchmarks")]
+sys.path += [
+    str(ROOT / "tools" / "lease"),
+    str(ROOT / "benchmarks"),
+]  # behind the tests, which have modules of the same names
 
 import cases  # noqa: E402
+import cases_graph  # noqa: E402
 import lease  # noqa: E402
 import prepare  # noqa: E402
 
@@ -89,7 +93,7 @@ def test_what_is_missing_is_said_before_minutes_are_spent(tmp_path, monkeypatch)
 
 def test_published_cases_are_cases():
     assert set(lease.PUBLISHED) <= set(cases.CASES)
-    nodes, edges = cases.icosahedron(2)
+    nodes, edges = cases_graph.icosahedron(2)
     assert len(nodes) == 162 and len(edges) == 60 * (1 + 4 + 16)
 
 
@@ -224,14 +228,15 @@ def test_cases_on_the_host():
 def test_what_users_of_pytorch_call(check, monkeypatch):
     """The checks for CUDA tensors, on tensors that say they are some."""
     pytest.importorskip("torch")
-    import fronts
+    import front
+    import fronts_torch
 
     import gnograd.torch  # noqa: F401  (before tensors change)
     from host_tensors import tensors_on_gpu
 
-    monkeypatch.setattr(fronts, "DEVICE", "cpu")
+    monkeypatch.setattr(front, "DEVICE", "cpu")
     with tensors_on_gpu():
-        getattr(fronts, check)()
+        getattr(fronts_torch, check)()
 
 
 @on_host

@@ -37,13 +37,15 @@ CASES = {
 every_case = pytest.mark.parametrize("case", CASES)
 
 
-def draw(case, d, rng, dtype="float64"):
+def draw(case, d, rng, dtype="float64", cases=None):
     """Sources, destinations and the other arguments."""
-    make, options = CASES[case]
+    make, options = (cases or CASES)[case]
     period = options.get("period")
     if isinstance(period, list):
         options = {**options, "period": period[:d]}
-    return make(rng, 80, d).astype(dtype), make(rng, 40, d).astype(dtype), dict(options)
+    with np.errstate(over="ignore"):
+        points = [make(rng, n, d).astype(dtype) for n in (80, 40)]
+    return *(np.nan_to_num(x, posinf=1e38) for x in points), dict(options)
 
 
 @every_case
@@ -114,17 +116,6 @@ NEAREST = {
     "too far for squares": (lambda rng, n, d: 1e200 * rng.choice([0, 1, 3], (n, d)), {}),
     "too near for squares": (lambda rng, n, d: 1e-170 * rng.choice([0, 1, 3], (n, d)), {}),
 }
-every_nearest = pytest.mark.parametrize("case", NEAREST)
-
-
-def draw_nearest(case, d, rng, dtype="float64"):
-    make, options = NEAREST[case]
-    period = options.get("period")
-    if isinstance(period, list):
-        options = {**options, "period": period[:d]}
-    with np.errstate(over="ignore"):
-        points = [make(rng, n, d).astype(dtype) for n in (80, 40)]
-    return *(np.nan_to_num(x, posinf=1e38) for x in points), dict(options)
 
 
 def expected_nearest(sources, k, destinations, options, radius=np.inf):
@@ -142,7 +133,7 @@ def expected_nearest(sources, k, destinations, options, radius=np.inf):
 
 @pairs(case=NEAREST, d=[1, 2, 3, 4], k=[0, 1, 5, 79, 100])
 def test_nearest(case, d, k, rng):
-    sources, destinations, options = draw_nearest(case, d, rng)
+    sources, destinations, options = draw(case, d, rng, cases=NEAREST)
     found = gg.knn(sources, k, destinations, **options)
     assert (found.offsets.dtype, found.indices.dtype) == (np.int64, np.int32)
     for actual, expected in zip(

@@ -13,18 +13,12 @@ from reference import nsa as reference
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
 
+from layers_of_torch import randomized  # noqa: E402
+
 
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(0)
-
-
-def randomized(layer):
-    """Layer in float64, with a compression that is no plain mean."""
-    with torch.no_grad():
-        for weights in (layer.compress_k, layer.compress_v):
-            weights.copy_(torch.rand_like(weights))
-    return layer.double()
 
 
 def projected(layer, x):

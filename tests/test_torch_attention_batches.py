@@ -12,6 +12,8 @@ from conftest import few
 torch = pytest.importorskip("torch")
 gt = pytest.importorskip("gnograd.torch")
 
+from layers_of_torch import randomized  # noqa: E402
+
 SIZES = dict(
     compress_block_size=6, compress_stride=3, selection_block_size=5, num_selected_blocks=3,
     window_size=7,
@@ -22,14 +24,6 @@ CLOSE = dict(rtol=1e-10, atol=1e-12)
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(0)
-
-
-def randomized(layer):
-    """Layer in float64, with a compression that is no plain mean."""
-    with torch.no_grad():
-        for weights in (layer.compress_k, layer.compress_v):
-            weights.copy_(torch.rand_like(weights))
-    return layer.double()
 
 
 def tokens(*shape):

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch in eager mode, past the dispatcher: the same as the custom operators in everything."""
+"""PyTorch in eager mode, past the dispatcher: values and derivatives of the custom operators."""
 
 from __future__ import annotations
 
-import gc
 import subprocess
 import sys
 import threading
-import weakref
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 import calls
 import gnograd as gg
+from faces import tuple_of
 from gnograd.faces import operator
 
 torch = pytest.importorskip("torch")
@@ -22,26 +20,8 @@ gt = pytest.importorskip("gnograd.torch")
 
 from torch.autograd import forward_ad  # noqa: E402
 
-NAMES = list(calls.calls())
-
-
-class OtherMode(torch.overrides.TorchFunctionMode):
-    """Something that wants to see operators, which then go through the dispatcher."""
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        return function(*args, **(kwargs or {}))
-
-
-@contextmanager
-def dispatched():
-    """Every call through the custom operators."""
-    with OtherMode():
-        yield
-
-
-@pytest.fixture
-def graph():
-    return calls.graph()
+from calls_of_torch import NAMES, OtherMode, bind  # noqa: E402
+from torch_eager import assert_equal, compare, dispatched, loss_of  # noqa: E402
 
 
 @pytest.fixture
@@ -59,56 +39,11 @@ def custom(monkeypatch):
         monkeypatch.setattr(kind, method, spy)
 
     watch(gt.eager.KnownCalls, "_operands")
-    watch(gt.adapter._Face, "static_arrays")
+    watch(gt.custom_operators.Face, "static_arrays")
     return names
 
 
-def bind(name, graph):
-    arrays, static = calls.call_of(name, graph)
-    static = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in static.items()}
-    leaves = [torch.from_numpy(a).requires_grad_() for a in arrays]
-    return leaves, lambda *x: getattr(gt, name)(*x, **static)
-
-
-def outputs_of(result):
-    return result if isinstance(result, tuple) else (result,)
-
-
-def loss_of(result):
-    return sum((y.sin() * (k + 1)).sum() for k, y in enumerate(outputs_of(result)))
-
-
-def assert_equal(a, b):
-    assert len(a) == len(b)
-    for x, y in zip(a, b, strict=True):
-        assert type(x) is type(y)
-        if x is not None:
-            assert (x.dtype, x.shape, x.requires_grad) == (y.dtype, y.shape, y.requires_grad)
-            assert x.is_inference() == y.is_inference()
-            assert torch.equal(x, y)
-
-
-def compare(run):
-    """Check that results past the dispatcher, twice, equal those through it."""
-    first, again = run(), run()
-    with dispatched():
-        through = run()
-    assert_equal(first, again)
-    assert_equal(first, through)
-
-
 # ---- values and derivatives ----
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_values_and_first_derivatives(name, graph):
-    leaves, function = bind(name, graph)
-
-    def run():
-        y = function(*leaves)
-        return [*outputs_of(y), *torch.autograd.grad(loss_of(y), leaves)]
-
-    compare(run)
 
 
 def test_other_gradients_of_a_call_like_an_earlier_one(graph):
@@ -125,27 +60,29 @@ def test_other_gradients_of_a_call_like_an_earlier_one(graph):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_second_derivatives(name, graph):
-    leaves, function = bind(name, graph)
+def test_values_and_derivatives(name, graph):
+    leaves, function, _ = bind(name, graph)
 
     def run():
-        first = torch.autograd.grad(loss_of(function(*leaves)), leaves, create_graph=True)
+        y = function(*leaves)
+        plain = torch.autograd.grad(loss_of(y), leaves, retain_graph=True)
+        first = torch.autograd.grad(loss_of(y), leaves, create_graph=True)
         second = torch.autograd.grad(
             sum(g.square().sum() for g in first), leaves, allow_unused=True
         )
-        return [*first, *second]
+        return [*tuple_of(y), *plain, *first, *second]
 
     compare(run)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_forward_mode(name, graph):
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
 
     def run():
         with forward_ad.dual_level():
             duals = [forward_ad.make_dual(x.detach(), x.detach().cos()) for x in leaves]
-            found = [forward_ad.unpack_dual(y) for y in outputs_of(function(*duals))]
+            found = [forward_ad.unpack_dual(y) for y in tuple_of(function(*duals))]
             return [part.clone() for y in found for part in y]
 
     function(*leaves)  # this kind of call is known
@@ -154,7 +91,7 @@ def test_forward_mode(name, graph):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_forward_over_reverse(name, graph):
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
 
     def run():
         with forward_ad.dual_level():
@@ -173,7 +110,7 @@ def test_forward_over_reverse(name, graph):
 
 def test_a_negative_view_is_read_as_its_values(graph):
     """A tensor whose numbers are to be negated, as the imaginary part of a conjugate is."""
-    leaves, function = bind("agg_weighted", graph)
+    leaves, function, _ = bind("agg_weighted", graph)
     view = torch._neg_view(-leaves[0].detach())
     assert view.is_neg() and view.is_contiguous()
     expected = function(*leaves)
@@ -184,7 +121,7 @@ def test_a_negative_view_is_read_as_its_values(graph):
 @pytest.mark.parametrize("name", NAMES)
 def test_derivatives_that_compiled_programs_have(name, graph, monkeypatch):
     """The rules of the custom operators themselves, which torch.compile traces."""
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
 
     def run():
         first = torch.autograd.grad(loss_of(function(*leaves)), leaves, create_graph=True)
@@ -203,10 +140,10 @@ def test_derivatives_that_compiled_programs_have(name, graph, monkeypatch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_compiled_programs_repeat_calls_without_checks(name, graph, monkeypatch):
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
 
     def run():
-        outputs = outputs_of(function(*leaves))
+        outputs = tuple_of(function(*leaves))
         return *outputs, *torch.autograd.grad(loss_of(outputs), leaves)
 
     expected = run()
@@ -224,7 +161,7 @@ def test_compiled_programs_repeat_calls_without_checks(name, graph, monkeypatch)
 
 
 def test_compiled_passes_enter_the_dispatcher_once(graph, monkeypatch):
-    leaves, function = bind("mha_gat", graph)
+    leaves, function, _ = bind("mha_gat", graph)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     again = []
     original = torch._ops.OpOverload.redispatch
@@ -241,7 +178,7 @@ def test_compiled_passes_enter_the_dispatcher_once(graph, monkeypatch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_some_gradients(name, graph):
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
     for k in range(len(leaves)):
         inputs = [x if j == k else x.detach() for j, x in enumerate(leaves)]
         compare(
@@ -250,7 +187,7 @@ def test_some_gradients(name, graph):
 
 
 def test_one_of_two_outputs():
-    leaves, function = bind("compressed_attention", None)
+    leaves, function, _ = bind("compressed_attention", None)
     for k in range(2):
         compare(
             lambda k=k: torch.autograd.grad(function(*leaves)[k].sum(), leaves, allow_unused=True)
@@ -260,12 +197,12 @@ def test_one_of_two_outputs():
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize("name", NAMES)
 def test_without_gradients(name, context, graph):
-    leaves, function = bind(name, graph)
+    leaves, function, _ = bind(name, graph)
     function(*leaves)
 
     def run():
         with context():
-            return outputs_of(function(*leaves))
+            return tuple_of(function(*leaves))
 
     compare(run)
 
@@ -283,7 +220,7 @@ def test_inference_tensors_have_no_gradients(graph):
 def test_it_is_past_the_dispatcher(graph, custom):
     """Custom operators are called only with static arrays, or if something else has to see them."""
     for name in NAMES:
-        leaves, function = bind(name, graph)
+        leaves, function, _ = bind(name, graph)
         loss_of(function(*leaves)).backward()
     # whose static arrays are looked at
     assert set(custom) == {
@@ -292,253 +229,6 @@ def test_it_is_past_the_dispatcher(graph, custom):
     with dispatched():
         gt.agg_simple(torch.ones(5, 2), graph=graph)
     assert custom[-1] == "agg_simple"
-
-
-# ---- what has to see operators ----
-
-
-def test_transforms(graph):
-    leaves, function = bind("mha_gat", graph)
-    detached = [x.detach() for x in leaves]
-    batch = [torch.stack([x, 2 * x]) for x in detached]
-    function(*leaves)
-
-    def loss(*x):
-        return loss_of(function(*x))
-
-    everything = tuple(range(len(leaves)))
-    compare(lambda: torch.func.grad(loss, everything)(*detached))
-    compare(lambda: [torch.func.vmap(function)(*batch)])
-    compare(lambda: torch.func.jvp(function, tuple(detached), tuple(detached)))
-    compare(lambda: torch.func.vmap(torch.func.grad(loss, everything))(*batch))
-    rows = torch.func.vmap(function)(*batch)
-    torch.testing.assert_close(rows[1], function(*[x[1] for x in batch]).detach())
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_autocast(dtype, graph):
-    x = torch.randn(5, 4).to(dtype).requires_grad_()
-    e = torch.randn(8, 2, requires_grad=True)
-    gt.agg_simple(x.float(), e, graph=graph)
-
-    def run():
-        with torch.autocast("cpu", torch.bfloat16):
-            y = gt.agg_simple(x, e, graph=graph)
-        return [y, *torch.autograd.grad(y.sin().sum(), (x, e))]
-
-    compare(run)
-    assert run()[0].dtype == torch.float32
-
-
-def test_backward_inside_autocast(graph):
-    leaves, function = bind("mha_gat", graph)
-
-    def run():
-        y = loss_of(function(*leaves))
-        with torch.autocast("cpu", torch.bfloat16):
-            return torch.autograd.grad(y, leaves)
-
-    compare(run)
-
-
-@pytest.mark.parametrize(
-    "backend", ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.exhaustive)]
-)
-def test_compiled(backend, graph):
-    leaves, function = bind("mha_gat", graph)
-    compiled = torch.compile(lambda *x: function(*x).sin(), fullgraph=True, backend=backend)
-    for _ in range(2):
-        expected = torch.autograd.grad(function(*leaves).sin().sum(), leaves)
-        got = torch.autograd.grad(compiled(*leaves).sum(), leaves)
-        for a, b in zip(got, expected, strict=True):
-            torch.testing.assert_close(a, b)
-
-
-def test_fake_and_meta_tensors(graph):
-    from torch._subclasses import FakeTensorMode
-
-    x = torch.ones(5, 2)
-    assert gt.agg_simple(x, graph=graph).shape == (5, 2)
-    with FakeTensorMode() as mode:
-        fake = mode.from_tensor(x)
-        assert type(gt.agg_simple(fake, graph=graph)) is type(fake)
-    assert gt.agg_simple(x.to("meta"), graph=graph).device.type == "meta"
-
-
-def test_meta_graphs_and_edges(graph):
-    there = gt.Graph.of(graph).to("meta")
-    assert repr(there) == f"Graph(n_src=5, n_dst=5, n_edges={graph.n_edges})"
-    layer = gt.GATConv(2, 3, edge_dim=1).to("meta")
-    x, e = torch.ones(5, 2, device="meta"), torch.ones(graph.n_edges, 1, device="meta")
-    edge_index = torch.stack([there.src, there.dst])
-    for edges in (there, edge_index, edge_index):  # twice: nothing is kept of edges without numbers
-        assert layer(x, edges, edge_attr=e).shape == (5, 3)
-
-
-def test_subclasses(graph):
-    class Mine(torch.Tensor):
-        pass
-
-    x = torch.ones(5, 2)
-    gt.agg_simple(x, graph=graph)
-    assert torch.equal(
-        gt.agg_simple(x.as_subclass(Mine), graph=graph), gt.agg_simple(x, graph=graph)
-    )
-    parameter = torch.nn.Parameter(x)
-    assert gt.agg_simple(parameter, graph=graph).grad_fn is not None
-
-
-def test_dispatch_modes(graph):
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    seen = []
-
-    class Mode(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            seen.append(str(function))
-            return function(*args, **(kwargs or {}))
-
-    x = torch.ones(5, 2, requires_grad=True)
-    gt.agg_simple(x, graph=graph)
-    with Mode():
-        gt.agg_simple(x, graph=graph).sum().backward()
-    assert {"gnograd.agg_simple_forward.default", "gnograd.agg_simple_vjp.default"} <= set(seen)
-
-
-# ---- hooks, saved tensors, memory ----
-
-
-def test_hooks(graph):
-    leaves, function = bind("mha_gat", graph)
-
-    def run():
-        seen = []
-        x = [leaf * 1 for leaf in leaves]
-        x[0].register_hook(lambda g: 2 * g)
-        y = function(*x)
-        y.register_hook(lambda g: seen.append(g.detach().clone()))
-        y.grad_fn.register_hook(lambda out, into: seen.append(out[1].detach().clone()))
-        gradients = torch.autograd.grad(y.sin().sum(), leaves)
-        assert len(seen) == 2
-        return [*gradients, *[s for s in seen if s is not None]]
-
-    compare(run)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_saved_tensors_hooks(name, graph):
-    leaves, function = bind(name, graph)
-
-    def run():
-        packed = []
-
-        def pack(x):
-            packed.append(x.detach().clone())
-            return len(packed) - 1
-
-        with torch.autograd.graph.saved_tensors_hooks(pack, lambda k: packed[k]):
-            y = function(*leaves)
-        return [*torch.autograd.grad(loss_of(y), leaves), *packed]
-
-    compare(run)
-
-
-@pytest.mark.parametrize(
-    "unpack",
-    [lambda x: x.float(), lambda x: x[:1], lambda x: x[..., :1], lambda x: x.to("meta")],
-)
-def test_saved_tensors_that_come_back_otherwise(unpack, graph):
-    leaves, function = bind("mha_gat", graph)
-    torch.autograd.grad(loss_of(function(*leaves)), leaves)
-    with torch.autograd.graph.saved_tensors_hooks(lambda x: x.detach(), unpack):
-        y = function(*leaves)
-    with pytest.raises((TypeError, ValueError, RuntimeError, NotImplementedError)):
-        torch.autograd.grad(y.sum(), leaves)
-
-
-def test_parameter_that_gets_other_numbers_before_backward(graph):
-    x = torch.ones(5, 2, dtype=torch.float64, requires_grad=True)
-    w = torch.ones(8, dtype=torch.float64, requires_grad=True)
-    for data in (torch.ones(5, 2), torch.ones(1, 2, dtype=torch.float64)):
-        y = gt.agg_weighted(x, w, graph=graph)
-        old, w.data = w.data, torch.ones(1, dtype=torch.float64)
-        with pytest.raises((TypeError, ValueError, RuntimeError)):
-            torch.autograd.grad(y.sum(), (x, w))
-        w.data = old
-        y = gt.agg_weighted(x, w, graph=graph)
-        old, x.data = x.data, data
-        with pytest.raises((TypeError, ValueError, RuntimeError)):
-            torch.autograd.grad(y.sum(), (x, w))
-        x.data = old
-
-
-def test_changes_in_place_are_found(graph):
-    leaves, function = bind("mha_gat", graph)
-    for change_output in (False, True):
-        x = [leaf * 1 for leaf in leaves]
-        y = function(*x)
-        (y if change_output else x[0]).mul_(2)
-        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-            y.sum().backward()
-
-
-def test_checkpoint(graph):
-    from torch.utils.checkpoint import checkpoint
-
-    leaves, function = bind("mha_gat", graph)
-    expected = torch.autograd.grad(function(*leaves).sin().sum(), leaves)
-    for reentrant in (False, True):
-        y = checkpoint(lambda *x: function(*x).sin(), *leaves, use_reentrant=reentrant)
-        for leaf in leaves:
-            leaf.grad = None
-        y.sum().backward()
-        assert_equal([leaf.grad for leaf in leaves], expected)
-
-
-def test_backward_twice(graph):
-    leaves, function = bind("mha_gat", graph)
-    y = function(*leaves).sum()
-    first = torch.autograd.grad(y, leaves, retain_graph=True)
-    assert_equal(first, torch.autograd.grad(y, leaves))
-    with pytest.raises(RuntimeError, match="second time"):
-        torch.autograd.grad(y, leaves)
-
-
-def test_nothing_is_kept_alive():
-    def use():
-        graph = gg.Graph.from_edges([0, 1], [1, 0])
-        x = torch.ones(2, 3, requires_grad=True)
-        y = gt.mha_gat(x, x, torch.ones(6), graph=graph)
-        y.sum().backward()
-        return weakref.ref(graph), weakref.ref(x), weakref.ref(y)
-
-    alive = use()
-    gc.collect()
-    assert [reference() for reference in alive] == [None] * 3
-
-
-def test_graph_lives_until_backward():
-    x = torch.ones(2, 3, requires_grad=True)
-    y = gt.mha_gat(x, x, torch.ones(6), graph=gg.Graph.from_edges([0, 1], [1, 0]))
-    gc.collect()
-    y.sum().backward()
-    (g,) = torch.autograd.grad(
-        gt.agg_simple(x, graph=gg.Graph.from_edges([0, 1], [1, 0])).sum(), x, create_graph=True
-    )
-    gc.collect()
-    assert g.shape == (2, 3)
-
-
-def test_lists_among_static_arguments_may_change_before_backward(graph):
-    leaves = [torch.from_numpy(a).requires_grad_() for a in calls.jets_inputs()[:6]]
-    widths = [4, 3]
-    options = dict(graph=graph, activation="silu")
-    expected = torch.autograd.grad(
-        gt.gno_with_gradient(*leaves, widths=[4, 3], **options)[0].sum(), leaves, create_graph=True
-    )
-    y = gt.gno_with_gradient(*leaves, widths=widths, **options)[0].sum()
-    widths[0] = 5
-    assert_equal(torch.autograd.grad(y, leaves, create_graph=True), expected)
 
 
 # ---- tensors in other forms ----

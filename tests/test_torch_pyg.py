@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 pyg = pytest.importorskip("torch_geometric")
 
 import gnograd.torch as gt  # noqa: E402
+from calls import DST, SRC  # noqa: E402
 
 float64 = torch.float64
 LAYERS = ["GATConv", "GATv2Conv", "TransformerConv", "SAGEConv", "GCNConv"]
@@ -135,6 +136,22 @@ def test_attention_equals_pyg(name):
         same(theirs, ours, inputs)
         outputs = same(theirs, ours, inputs, return_attention_weights=True)
         assert len(outputs) == 3
+
+
+def test_size_and_absent_destinations_equal_pyg():
+    theirs, ours = pair("GATConv", (6, 3), 4, heads=2, add_self_loops=False, residual=True)
+    x, edges = real(5, 6), torch.tensor([SRC, DST])
+    out = ours((x, None), edges, size=(5, 7))
+    assert out.shape == (7, 8)
+    close(out, theirs((x, None), edges, size=(5, 7)))
+    close(ours((x, None), edges), theirs((x, None), edges))
+    theirs, ours = pair("GATConv", 6, 4)
+    close(ours(x, edges, size=(5, 5)), theirs(x, edges, size=(5, 5)))
+    with pytest.raises(ValueError, match=r"GATConv: size is \(5, 4\), but x has 5 sources and 5"):
+        ours(x, edges, size=(5, 4))
+    for name in ATTENTION[1:]:
+        with pytest.raises(TypeError, match=f"{name}: x has no features of destinations"):
+            getattr(gt, name)(6, 4).double()((x, None), edges)
 
 
 def sage_case(choose):

@@ -10,7 +10,8 @@
 !>       -o small_work
 !>     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 ./small_work
 !>
-!> The BLAS of scipy-openblas32 has other names: -DDGEMM=scipy_dgemm -DSGEMM=scipy_sgemm.
+!> The BLAS of scipy-openblas32 has other names: -DDGEMM=scipy_dgemm -DSGEMM=scipy_sgemm. One file,
+!> which one command compiles.
 #ifndef DGEMM
 #define DGEMM dgemm
 #define SGEMM sgemm

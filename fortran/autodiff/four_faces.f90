@@ -8,7 +8,7 @@
 !>
 !> Bilinear operators have derivatives of any order: with T(c, x) = <c, f(x)>, linear in c and in each
 !> x, the operation is the derivative of T to one of them, from the others. Pulling it back gives
-!> derivatives of T again.
+!> derivatives of T again. One file: each face is pulled back to the others.
 module gnograd_autodiff_four_faces
   use, intrinsic :: iso_c_binding, only: c_loc, c_null_ptr, c_ptr
   use gnograd_core_kinds, only: int64

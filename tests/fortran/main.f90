@@ -6,10 +6,14 @@ program main
   use test_core, only: core_tests
   use test_graphs, only: graphs_tests
   use test_autodiff, only: autodiff_tests
+  use test_tape, only: tape_tests
   use test_linear_map, only: linear_map_tests
   use test_expressions, only: expressions_tests
   use test_training, only: training_tests
   use test_layers, only: layers_tests
+  use test_evaluate, only: evaluate_tests
+  use test_samples, only: samples_tests
+  use test_loop, only: loop_tests
   use test_weights, only: weights_tests
   use test_dimenet, only: dimenet_tests
   use test_aggregation, only: aggregation_tests
@@ -31,6 +35,7 @@ program main
   call run("core", core_tests())
   call run("graphs", graphs_tests())
   call run("autodiff", autodiff_tests())
+  call run("tape", tape_tests())
   call run("linear_map", linear_map_tests())
   call run("expressions", expressions_tests())
   call run("training", training_tests())
@@ -39,6 +44,9 @@ program main
   call run("dimenet", dimenet_tests())
   call run("nsa", nsa_tests())
   call run("layers", layers_tests())
+  call run("evaluate", evaluate_tests())
+  call run("samples", samples_tests())
+  call run("loop", loop_tests())
   call run("elementary", elementary_tests())
   call run("traps", traps_tests())
   call run("laws", laws_tests())

@@ -4,6 +4,7 @@
 module test_training
   use, intrinsic :: ieee_arithmetic, only: ieee_quiet_nan, ieee_value
   use gnograd
+  use test_autodiff, only: draw, expect
   use testing, only: test_type, check, check_refused
   implicit none
   private
@@ -21,7 +22,8 @@ contains
       & test_type("gradients are clipped together", test_clip), &
       & test_type("rates", test_rates), &
       & test_type("a training goes on with the same bits", test_resume), &
-      & test_type("checkpoints that do not fit", test_refused)]
+      & test_type("checkpoints that do not fit", test_refused), &
+      & test_type("steps after an error move nothing", test_steps_after_errors)]
   end function training_tests
 
   !> Against the formula.
@@ -251,5 +253,75 @@ contains
     open (newunit=unit, file=filename, status="old")
     close (unit, status="delete")
   end subroutine remove
+
+  !> One bad sample in a training: the loop of the documentation.
+  subroutine test_steps_after_errors(error)
+    type(error_type), allocatable, intent(out) :: error
+    type(error_type), allocatable :: raised
+    character(len=*), parameter :: message = "subtract: shapes (2, 10) - (2, 9) cannot be "// &
+      & "broadcast", lost = "optimizer: the last backward (or sum_gradients) has failed, so that "// &
+      & "there are no gradients"
+    type(tape_type) :: tape
+    type(array_type) :: w, b, loss, nothing
+    type(adam_type) :: adam, other
+    real(dp), allocatable :: before(:, :), after(:, :)
+    real(dp) :: x(3, 10), y(2, 10), norm
+    integer :: step, start, n
+
+    x = draw([3, 10], 1)
+    y = draw([2, 10], 2)
+    call tape%init(error)
+    if (allocated(error)) return
+    w = tape%parameter(draw([2, 3], 3), "w")
+    b = tape%parameter(draw([2, 1], 4), "b")
+    call adam%init([w, b], 0.1_dp, error)
+    if (allocated(error)) return
+    start = tape%mark()
+    do step = 1, 5
+      if (step == 4) call w%val(before, error)
+      n = merge(9, 10, step == 4)
+      loss = mean((matmul(w, tape%constant(x)) + b - tape%constant(y(:, :n)))**2)
+      call tape%backward(loss, raised)
+      call adam%step(raised)
+      call tape%rewind(start)
+      call check(error, allocated(raised) .eqv. step > 3, "the error of a step")
+      if (allocated(raised)) call check(error, raised%message == message, raised%message)
+      if (allocated(error)) return
+    end do
+    call adam%save("after_an_error.safetensors", raised)
+    call check(error, allocated(raised), "an optimizer of a marked tape is saved")
+    call other%init([w, nothing], 0.1_dp, raised)
+    if (.not. allocated(error)) call check(error, raised%message == message, raised%message)
+    call adam%clip_gradients(1.0_dp, norm, raised)
+    call check(error, allocated(raised) .and. norm /= norm, "a norm of gradients that are none")
+    call expect(tape, message, error)
+    ! whoever forgets the error finds no gradients, and not those of step 3
+    call w%val(after, error)
+    if (allocated(error)) return
+    call check(error, all(after == before) .and. adam%steps == 3, "a parameter has moved")
+    call w%grad(after, error)
+    if (allocated(error)) return
+    call check(error, all(after == 0), "an old gradient")
+    call adam%step(raised)
+    if (.not. allocated(error)) call check(error, raised%message == lost, raised%message)
+    ! a part of a sum is none either
+    call tape%backward(sum(w), raised, add=.true.)
+    call check(error, .not. allocated(raised), "backward after an error")
+    call adam%step(raised)
+    if (.not. allocated(error)) call check(error, allocated(raised), "a part of a sum of gradients")
+    if (allocated(error)) return
+    call tape%backward(sum(w), error)
+    if (.not. allocated(error)) call adam%step(error)
+    if (allocated(error)) return
+    call w%val(after, error)
+    call check(error, any(after /= before) .and. adam%steps == 4, "no way back")
+    ! and an error that has nothing to do with backward
+    nothing = w + tape%constant([1.0_dp, 2.0_dp, 3.0_dp])
+    call adam%step(raised)
+    call check(error, allocated(raised) .and. adam%steps == 4, "a step on a marked tape")
+    call tape%clear_error()
+    call adam%step(raised)
+    call check(error, .not. allocated(raised), "gradients of the last backward")
+  end subroutine test_steps_after_errors
 
 end module test_training

@@ -10,7 +10,7 @@ from values import disguised, same, tupled
 from faces import inner, like
 from operators import FACES, dims, invoke, make
 from reference import derivatives
-from table import oracle as formula_of
+from table_case import oracle as formula_of
 
 MOST_PAIRS = 20_000
 """Pairs of queries and keys that the formulas of attention are evaluated for."""

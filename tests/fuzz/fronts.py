@@ -9,9 +9,9 @@ import numpy as np
 import values
 from values import numbers, same
 
+import compat_calls
 import gnograd as gg
 import test_ascend
-import test_compat
 from gnograd.compat import ascend, pylibcugraphops
 from gnograd.compat.pylibcugraphops import dimenet
 from gnograd.compat.pylibcugraphops import operators as ops
@@ -188,24 +188,24 @@ class Recorder:
 def recorded(trial):
     """Calls that the tests make, on a random graph."""
     recorder, rng = Recorder(ops), trial.rng
-    test_compat.ops = recorder
+    compat_calls.ops = recorder
     edges = values.graph(trial, same_nodes=True)
-    t = test_compat.arrays(rng, edges)
-    g = test_compat.csc(edges, trial.pick("int32", "int64"), trial.pick(True, False))
+    t = compat_calls.arrays(rng, edges)
+    g = compat_calls.csc(edges, trial.pick("int32", "int64"), trial.pick(True, False))
     kind = trial.pick("aggregation", "aggregation", "gat", "gat_v2", "dimenet")
     if kind == "aggregation":
-        sequence, op = trial.pick(*test_compat.SEQUENCES), trial.pick(*ops.AggOp)
+        sequence, op = trial.pick(*compat_calls.SEQUENCES), trial.pick(*ops.AggOp)
         sequence(g, t, op, integer=g.index_dtype)
     elif kind == "dimenet":
-        recorder, (t, g) = Recorder(dimenet), test_compat.molecule(rng)
+        recorder, (t, g) = Recorder(dimenet), compat_calls.molecule(rng)
         inputs = np.empty_like(t.embedding), t.vector, t.rbf, t.embedding, t.weights
         by_dst = g.coo_idx, g.dst_offsets, g.dst_edge_index, dimenet.MMAOp.HighPrecision
         recorder.agg_edge_to_edge_fwd(*inputs, *by_dst)
     else:
         dtype = "float32" if kind == "gat" else "float64"
-        t = test_compat.attention_arrays(rng, edges, dtype, kind == "gat_v2")
-        params = ops.mha_params(test_compat.H, trial.pick(True, False), "Tanh", 0.2)
-        getattr(test_compat, kind)(g, t, params, trial.pick(True, False))
+        t = compat_calls.attention_arrays(rng, edges, dtype, kind == "gat_v2")
+        params = ops.mha_params(compat_calls.H, trial.pick(True, False), "Tanh", 0.2)
+        getattr(compat_calls, kind)(g, t, params, trial.pick(True, False))
     return recorder.calls
 
 

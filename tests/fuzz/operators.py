@@ -17,7 +17,7 @@ import gnograd as gg
 from calls import FUNCTIONS
 from conftest import Edges
 from gnograd.notation import shapes
-from table import SEEN
+from table_case import SEEN
 
 NAMES = sorted(FUNCTIONS)
 DOMAIN = {

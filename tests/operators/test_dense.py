@@ -13,7 +13,7 @@ import table
 from faces import Call, assert_all_close, error, like
 from memory import needs_linux, temporary_bytes
 from reference import dense as reference
-from table import case, int64
+from table_case import case, int64
 
 OPERATORS = ["attention", "attention_pool"]
 every_operator = pytest.mark.parametrize("name", OPERATORS)

@@ -18,7 +18,7 @@ KINKS = "steps of differences cross the kinks"
 TOO_LARGE = "too large for derivatives entry by entry; differences have it"
 NO_GRAPH = "it has no graph"
 TRIPLETS = "a hundred million triplets"
-LENGTHS = "its derivatives are in 80 digits, which the complex step is not: test_dimenet.py"
+LENGTHS = "its derivatives are in 80 digits, which the complex step is not: test_radial_basis.py"
 EXEMPT = {
     "vjp": {"radial_basis": LENGTHS, "large": TOO_LARGE},
     "jvp": {"radial_basis": LENGTHS, "large": TOO_LARGE},

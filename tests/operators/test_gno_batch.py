@@ -13,6 +13,7 @@ import gnograd as gg
 import gnograd.autodiff as ad
 import table
 from conftest import Edges, power_law
+from faces import tuple_of
 from gpus import needs_gpu
 from memory import needs_linux, temporary_bytes
 
@@ -39,13 +40,9 @@ few_cases = pytest.mark.parametrize(
 )
 
 
-def outputs_of(result):
-    return result if isinstance(result, tuple) else (result,)
-
-
 def cotangents_like(case, inputs, static, leading, rng):
     single = (np.zeros(inputs[0].shape[len(leading) :]), *inputs[1:])
-    outputs = outputs_of(case.operator(*single, **static))
+    outputs = tuple_of(case.operator(*single, **static))
     return tuple(rng.normal(size=(*leading, *out.shape)) for out in outputs)
 
 
@@ -59,7 +56,7 @@ def one_by_one(case, face, leading, arrays, static):
         if cotangents is not None:
             of_item = tuple(c[item] for c in cotangents)
             given.insert(0, of_item if len(of_item) > 1 else of_item[0])
-        found.append(outputs_of(getattr(case.operator, face)(*given, **static)))
+        found.append(tuple_of(getattr(case.operator, face)(*given, **static)))
     return found
 
 
@@ -91,13 +88,13 @@ def set_up(case, leading, rng, edges=None):
 @every_batch
 def test_forward_and_jvp(case, leading, rng):
     inputs, tangents, cotangents, static = set_up(case, leading, rng)
-    out = outputs_of(case.operator(*inputs, **static))
-    tangent = outputs_of(case.operator.jvp(inputs, tangents, **static))
+    out = tuple_of(case.operator(*inputs, **static))
+    tangent = tuple_of(case.operator.jvp(inputs, tangents, **static))
     assert [x.shape for x in out] == [x.shape for x in tangent] == [c.shape for c in cotangents]
     if 0 in leading:
         return
     singles = [
-        outputs_of(case.operator(inputs[0][item], *inputs[1:], **static))
+        tuple_of(case.operator(inputs[0][item], *inputs[1:], **static))
         for item in np.ndindex(leading)
     ]
     moved = one_by_one(case, "jvp", leading, (None, inputs, tangents), static)
@@ -122,7 +119,7 @@ def test_no_edges(case, rng):
     none = np.zeros(0, int)
     inputs, _, cotangents, static = set_up(case, (3,), rng, Edges(none, none, 4, 2))
     given = cotangents if len(cotangents) > 1 else cotangents[0]
-    for out in outputs_of(case.operator(*inputs, **static)):
+    for out in tuple_of(case.operator(*inputs, **static)):
         assert_array_equal(out, np.zeros_like(out))
     for gradient in case.operator.vjp(given, inputs, **static):
         assert_array_equal(gradient, np.zeros_like(gradient))
@@ -289,8 +286,8 @@ def torch_case(case, leading, rng):
 @few_cases
 def test_torch(case, rng):
     torch, tensors, function, static = torch_case(case, (2, 1), rng)
-    wanted = outputs_of(case.operator(*(x.detach().numpy() for x in tensors), **static))
-    for out, expected in zip(outputs_of(function(*tensors)), wanted, strict=True):
+    wanted = tuple_of(case.operator(*(x.detach().numpy() for x in tensors), **static))
+    for out, expected in zip(tuple_of(function(*tensors)), wanted, strict=True):
         assert_array_equal(out.detach().numpy(), expected)
     assert torch.autograd.gradcheck(function, tensors, fast_mode=True)
     assert torch.autograd.gradgradcheck(function, tensors, fast_mode=True)
@@ -331,7 +328,7 @@ def test_jax(case, rng):
     function = jax.jit(lambda *x: getattr(gj, case.name)(*x, **static))
     out = function(*inputs)
     wanted = case.operator(*inputs, **static)
-    for a, b in zip(outputs_of(out), outputs_of(wanted), strict=True):
+    for a, b in zip(tuple_of(out), tuple_of(wanted), strict=True):
         assert_array_equal(np.asarray(a), b)
     given = cotangents if len(cotangents) > 1 else cotangents[0]
     gradients = jax.vjp(function, *inputs)[1](given)
@@ -339,7 +336,7 @@ def test_jax(case, rng):
         assert_allclose(np.asarray(a), b, rtol=1e-12, atol=1e-12)
     _, moved = jax.jvp(function, inputs, tangents)
     for a, b in zip(
-        outputs_of(moved), outputs_of(case.operator.jvp(inputs, tangents, **static)), strict=True
+        tuple_of(moved), tuple_of(case.operator.jvp(inputs, tangents, **static)), strict=True
     ):
         assert_allclose(np.asarray(a), b, rtol=1e-12, atol=1e-12)
 
@@ -366,6 +363,6 @@ def test_cuda(case, leading, rng):
         (op.jvp(x, t, **static), op.jvp(inputs, tangents, **static)),
         (op.hvp(given, x, t, **static), op.hvp(on_host, inputs, tangents, **static)),
     ):
-        for a, b in zip(outputs_of(found), outputs_of(wanted), strict=True):
+        for a, b in zip(tuple_of(found), tuple_of(wanted), strict=True):
             scale = max(1, abs(b).max(initial=0))
             assert_allclose(a.get(), b, rtol=1e-11, atol=1e-11 * scale)

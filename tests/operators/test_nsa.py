@@ -13,7 +13,8 @@ import gnograd as gg
 import table
 from faces import convert, error, like
 from reference import nsa as reference
-from table import SIZES, int64, selected
+from table import selected
+from table_case import SIZES, int64
 
 CASES, LARGE = (
     [case for case in table.of("nsa", large=large) if case.name != "compress"]

@@ -75,7 +75,7 @@ METRICS = [
 ]  # fmt: skip
 
 PUBLISHED = {"icosahedron_era_to_h": 2.77, "icosahedron_h_to_h": 0.83, "icosahedron_h_to_era": 4.87}
-"""Milliseconds of anemoi-core's pull request 631; benchmarks/cases.py describes its graphs."""
+"""Milliseconds of anemoi-core's pull request 631, on graphs of benchmarks/cases_graph.py."""
 
 Job = Callable[[], Any]
 

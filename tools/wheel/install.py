@@ -29,6 +29,7 @@ QUICK = [
     "operators/test_gno.py",
     "test_operator.py",
     "test_autodiff.py",
+    "test_autodiff_tape.py",
     "test_graph.py",
 ]
 FOREIGN = """

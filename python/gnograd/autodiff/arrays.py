@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A tape, the arrays on it, and operations on them."""
+"""A tape, the arrays on it, and operations on them.
+
+One file, since each of the three is made of the others: arrays have operations as methods, and
+operations give arrays of a tape.
+"""
 
 from __future__ import annotations
 

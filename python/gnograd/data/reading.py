@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Conversion of the arrays of a file to samples."""
+"""Conversion of the arrays of a file to samples.
+
+One file: what the arrays of a file are found to be in one step, all later steps need.
+"""
 
 from __future__ import annotations
 

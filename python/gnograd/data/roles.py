@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Assignment of the arrays of a file to points, inputs and outputs."""
+"""Assignment of the arrays of a file to points, inputs and outputs.
+
+One file, which alone decides this: each rule takes of the arrays that earlier ones have left.
+"""
 
 from __future__ import annotations
 

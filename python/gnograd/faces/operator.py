@@ -10,6 +10,8 @@ of arrays, which is the same for all kernels, is that of `gnograd.notation.decla
 
 The checks of a call on a CPU hold for all calls with the same static arguments, dtypes and shapes,
 so what they have found out is kept for these (`gnograd.faces.recent`).
+
+One file: a face is a few lines, and all of them share the checks.
 """
 
 from __future__ import annotations

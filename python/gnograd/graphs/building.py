@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Graphs of points, of sparse matrices, and of other graphs."""
+"""Graphs of points, of sparse matrices, and of other graphs.
+
+One file for all ways to build: each is a method of a few lines below its documentation.
+"""
 
 from __future__ import annotations
 

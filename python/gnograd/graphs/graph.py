@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Graphs: edges grouped by destination, and by source when gradients need them so."""
+"""Graphs: edges grouped by destination, and by source when gradients need them so.
+
+One file: where a graph is, who holds it and in which orders is known to its class alone.
+"""
 
 from __future__ import annotations
 

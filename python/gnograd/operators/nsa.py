@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Native sparse attention: selected blocks of keys, compressed keys, windows and balls."""
+"""Native sparse attention: selected blocks of keys, compressed keys, windows and balls.
+
+One file, as for every family of operators: most of it is their documentation.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from torch.nn.functional import gelu, normalize
 from gnograd.torch import functional
 from gnograd.torch.arrays import full_precision
 from gnograd.torch.graph import Graph
-from gnograd.torch.neuralop import Activation, IntegralTransform, Neighbors
+from gnograd.torch.integral_transform import Activation, IntegralTransform, Neighbors
 
 __all__ = ["AGNO"]
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import gnograd.graphs.graph
 from gnograd.graphs.in_parts import GraphInParts
 from gnograd.notation.graph_arrays import GraphArrays
-from gnograd.torch.adapter import not_compiled
+from gnograd.torch.eager import not_compiled
 from gnograd.torch.edges import Edges, graph_from_edge_index
 from gnograd.torch.graph import AnyGraph, Graph, arrays_of
 

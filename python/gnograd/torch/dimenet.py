@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch import functional
-from gnograd.torch.adapter import not_compiled
-from gnograd.torch.eager import in_transform
+from gnograd.torch.eager import in_transform, not_compiled
 from gnograd.torch.edges import ends_of, used_rows
 from gnograd.torch.graph import AnyGraph, Graph
 

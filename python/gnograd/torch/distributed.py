@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Operators, halos and sums on tensors, for graphs distributed over processes.
 
-The rules of differentiation are those of `gnograd.torch.adapter`. Faces are called past the
+The rules of differentiation are those of `gnograd.torch.derivatives`. Faces are called past the
 dispatcher, which knows nothing of other processes, so `torch.compile` breaks its graph here.
 """
 
@@ -20,7 +20,11 @@ from gnograd.distributed.communicator import Communicator
 from gnograd.distributed.graph import DistributedGraph
 from gnograd.distributed.halo import halo as exchange
 from gnograd.faces.operator import Function, Operator
-from gnograd.torch.adapter import Faces, autocast, check_tensors, functions, not_compiled
+from gnograd.torch.adapter import check_tensors
+from gnograd.torch.custom_operators import Faces
+from gnograd.torch.derivatives import functions
+from gnograd.torch.eager import not_compiled
+from gnograd.torch.half_precision import autocast
 
 __all__ = ["halo", "mean", "norm", "on_parts", "shared", "sum", "sum_gradients"]
 

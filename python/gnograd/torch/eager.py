@@ -9,6 +9,7 @@ arguments, types and shapes. Values and derivatives are those of the custom oper
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
@@ -46,6 +47,7 @@ __all__ = [
     "is_eager",
     "is_plain",
     "leave_to_python",
+    "not_compiled",
     "read_by_vjp",
 ]
 
@@ -200,6 +202,21 @@ def leave_to_python(function: AnyFunction) -> AnyFunction:
     if _LEAVE is not None:
         eval_frame.set_code_exec_strategy(function.__code__, _LEAVE)
     return function
+
+
+def not_compiled(function: AnyFunction) -> AnyFunction:
+    """Make `torch.compile` break its graph at a function that reads the values of tensors."""
+    # torch.compiler.disable would import the compiler, which takes longer than all of gnograd
+    disabled = torch._disable_dynamo(function)  # type: ignore[attr-defined]
+    leave_to_python(function)
+
+    @functools.wraps(function)
+    def call(*inputs: Any, **arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return disabled(*inputs, **arguments)
+        return function(*inputs, **arguments)
+
+    return cast(AnyFunction, call)
 
 
 class KnownCalls:

@@ -19,7 +19,7 @@ from gnograd.torch.agno import AGNO
 from gnograd.torch.arrays import full_precision
 from gnograd.torch.geometric_embedding import GeometricEmbedding, node_pos_encode
 from gnograd.torch.graph import Graph
-from gnograd.torch.neuralop import Neighbors, as_graph
+from gnograd.torch.integral_transform import Neighbors, as_graph
 
 __all__ = ["MAGNO", "MAGNOConfig", "MAGNODecoder", "MAGNOEncoder"]
 

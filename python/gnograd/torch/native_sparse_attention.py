@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch import functional
-from gnograd.torch.adapter import not_compiled
+from gnograd.torch.eager import not_compiled
 from gnograd.torch.sparse_branches import SparseBranches, checked_borders
 from gnograd.torch.token_layout import (
     Compression,

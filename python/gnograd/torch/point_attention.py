@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Attention of points in space: balls, pooled tokens, selected balls."""
+"""Attention of points in space: balls, pooled tokens, selected balls.
+
+One file for one layer: its branches share projections, and a third of it is its documentation.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch import functional
-from gnograd.torch.adapter import not_compiled
 from gnograd.torch.arrays import full_precision, integers, is_integral
 from gnograd.torch.ball_tree import CloudLayout, ball_tree_order, clouds_of, pieces_of
+from gnograd.torch.eager import not_compiled
 from gnograd.torch.point_attention_weights import rename_weights
 from gnograd.torch.point_compression import COMPRESSIONS, compress_stretches, compressor
 from gnograd.torch.rotary_points import RotaryPoints

@@ -9,10 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from gnograd.torch import functional
-from gnograd.torch.adapter import not_compiled
 from gnograd.torch.arrays import integers, is_integral
 from gnograd.torch.conv import CallInputs, Convolution
-from gnograd.torch.eager import is_eager
+from gnograd.torch.eager import is_eager, not_compiled
 from gnograd.torch.edges import Edges, ends_of, of_sources, used_rows
 from gnograd.torch.graph import AnyGraph, Graph
 from gnograd.torch.linear import glorot_

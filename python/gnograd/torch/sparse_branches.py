@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from gnograd.torch.adapter import not_compiled
 from gnograd.torch.arrays import integers, is_integral
+from gnograd.torch.eager import not_compiled
 
 __all__ = ["SparseBranches", "borders_of", "checked_borders"]
 

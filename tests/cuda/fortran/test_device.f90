@@ -1,7 +1,8 @@
 ! SPDX-License-Identifier: MIT
 
 !> Tapes on a device beside tapes on the CPU. The program runs on the kernels' build for the host,
-!> where nobody but kernels and copies can touch device memory (SIMT_GUARD), or on a GPU.
+!> where nobody but kernels and copies can touch device memory (SIMT_GUARD), or on a GPU. One file,
+!> since its tests share the comparison of both and the operations of the program.
 module device_tests
   use, intrinsic :: iso_c_binding, only: c_int
   use gnograd

@@ -30,7 +30,8 @@ from gnograd.backends import cuda
 HERE = Path(__file__).resolve()
 sys.path.insert(0, os.environ.get("GNOGRAD_BENCHMARKS", str(HERE.parents[3] / "benchmarks")))
 
-from cases import CASES, Case, normal  # noqa: E402
+from case import Case, normal  # noqa: E402
+from cases import CASES  # noqa: E402
 
 
 @functools.cache
