@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gnograd.backends.tensors import numpy_of
 from gnograd.neighbors.arguments import checked_items, items_of
 from gnograd.neighbors.gpu import MOST_AXES
 from gnograd.neighbors.search import knn, neighbors
@@ -151,8 +152,8 @@ def unknown_size() -> Any:
 def _batch_items(
     batch: Tensor, destination_batch: Tensor | None, n_src: int, n_dst: int | None
 ) -> list[Tensor]:
-    ids = batch.detach().cpu().numpy()
-    others = None if destination_batch is None else destination_batch.detach().cpu().numpy()
+    ids = numpy_of(batch.cpu())
+    others = None if destination_batch is None else numpy_of(destination_batch.cpu())
     return [torch.tensor(x) for x in items_of("neighbors", ids, others, n_src, n_dst)]
 
 
