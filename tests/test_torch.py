@@ -729,6 +729,13 @@ def test_arrays_are_no_tensors(graph):
         gt.selected_attention(*inputs, **static | {"block_index": calls.SELECTED})
 
 
+def test_devices_without_kernels_are_named(graph):
+    with torch._subclasses.FakeTensorMode():  # the device itself need not be there
+        x = torch.empty(graph.n_src, 2, device="xpu")
+        with pytest.raises(TypeError, match="agg_simple: x is on xpu:0, needs a tensor on the CPU"):
+            gt.agg_simple(x, graph=graph)
+
+
 def test_third_derivative_is_refused(graph):
     inputs, function, _ = bind("gno", graph)
     (first,) = torch.autograd.grad(function(*inputs).sum(), inputs[1], create_graph=True)

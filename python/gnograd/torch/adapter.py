@@ -59,6 +59,7 @@ __all__ = ["Faces", "autocast", "check_tensors", "functions", "not_compiled", "t
 Tensors: TypeAlias = Sequence[Tensor | None]
 
 _HALF = (torch.float16, torch.bfloat16)
+_DEVICES = ("cpu", "cuda", "meta")
 _SINGLE_OR_HALF = (torch.float32, *_HALF)
 
 _SCHEMA_TYPES = {
@@ -107,6 +108,8 @@ def torch_operator(
     def function(*inputs: Any, **arguments: Any) -> Any:
         graph: Any = arguments.get("graph")
         if in_parts is not None and isinstance(graph, GraphInParts):
+            if torch._C._get_tracing_state() is not None:
+                _check_traced(op, arguments)
             return in_parts(inputs, arguments)
         of_tensors = isinstance(graph, Graph)
         if not torch.compiler.is_compiling() and is_plain():
@@ -143,10 +146,14 @@ def _check_traced(op: Function[Any, Any], arguments: dict[str, Any]) -> None:
 
 
 def check_tensors(op: Function[Any, Any], operands: Sequence[Any]) -> None:
-    """Raise TypeError for an operand that is no tensor."""
+    """Raise TypeError for an operand that is no tensor, or on a device without kernels."""
     for name, x in zip((*op.inputs, *op.arrays), operands, strict=True):
         if x is not None and not isinstance(x, Tensor):
             raise TypeError(f"{op.name}: {name} is of type {type(x).__name__}, needs a tensor")
+        if x is not None and x.device.type not in _DEVICES:
+            raise TypeError(
+                f"{op.name}: {name} is on {x.device}, needs a tensor on the CPU or an NVIDIA GPU"
+            )
 
 
 def _ways(op: Function[Any, Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
