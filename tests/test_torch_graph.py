@@ -921,3 +921,32 @@ def test_tensors_keep_their_device_whatever_the_default_is():
         actual = list(results())
     for one, other in zip(actual, expected, strict=True):
         assert one.device.type == "cpu" and torch.equal(one, other)
+
+
+class Holder(torch.nn.Module):
+    """A module that has a graph of NumPy arrays as an attribute."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.graph = gg.Graph.from_edges(src=[0, 1, 2, 3, 4, 5, 0], dst=[1, 2, 3, 4, 5, 0, 0])
+
+    def forward(self, x):
+        return self.layer(x, self.graph)
+
+
+@pytest.mark.parametrize("layer", [gt.GATConv, gt.GCNConv, gt.SAGEConv])
+def test_a_module_with_a_numpy_graph_is_exported_and_stays_as_it_is(layer):
+    model, x = Holder(layer(3, 4)).eval(), torch.randn(6, 3)
+    expected = model(x)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x), expected)
+    with pytest.raises(Exception, match=r"strict=True keeps no numbers of NumPy arrays; give gnog"):
+        torch.export.export(model, (x,), strict=True)
+    for _ in range(2):
+        program = torch.export.export(model, (x,), strict=False)
+        torch.testing.assert_close(program.module()(x), expected)
+        torch.testing.assert_close(model(x), expected)
+    model.graph = gt.Graph.of(model.graph)
+    program = torch.export.export(model, (x,), strict=True)
+    torch.testing.assert_close(program.module()(x), expected)

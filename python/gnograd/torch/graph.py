@@ -428,15 +428,24 @@ def arrays_of(graph: AnyGraph, device: torch.device | None = None) -> GraphArray
         return graph.arrays if device is None else graph.to(device).arrays
     if graph.is_remote:
         return GraphArrays(*(_as_tensor(x, device) for x in graph.arrays))
+    if torch.compiler.is_dynamo_compiling() and _is_exporting():
+        raise NotImplementedError(
+            "graph: torch.export with strict=True keeps no numbers of NumPy arrays; give "
+            "gnograd.torch.Graph.of(graph), or strict=False"
+        )
     arrays = GraphArrays(*(None if x is None else torch.from_numpy(x) for x in graph.arrays))
     if device is None or device.type == "cpu":
         return arrays
-    if torch.compiler.is_compiling():
-        return Graph(arrays).to(device).arrays
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
+        return Graph(arrays).to(device).arrays  # not to be kept: there may be no numbers
     known = graph.mirrors.get(device)
     if known is None:
         known = graph.mirrors[device] = Graph(arrays).to(device)
     return known.arrays
+
+
+# PyTorch 2.6 cannot tell
+_is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
 
 
 def _as_tensor(x: Any, device: torch.device | None) -> Any:
@@ -495,12 +504,24 @@ def _flatten(graph: AnyGraph) -> tuple[list[Any], str | None]:
 
 
 def _flatten_with_keys(graph: AnyGraph) -> tuple[list[tuple[Any, Any]], str | None]:
-    graph = Graph.of(graph)
+    if not isinstance(graph, Graph):
+        graph = _in_tensors(graph)
     named = graph.arrays._asdict()
     if graph.borders is not None:
         named |= {f"border_{name}": x for name, x in graph.borders._asdict().items()}
     absent = " ".join(name for name, x in named.items() if x is None)
     return [(pytree.GetAttrKey(k), x) for k, x in named.items() if x is not None], absent or None
+
+
+def _in_tensors(graph: gnograd.graphs.graph.Graph) -> Graph:
+    """`Graph.of`, with numbers also while a program is recorded.
+
+    `torch.export` puts attributes of a module into pytrees, and what comes of that into the module.
+    """
+    if torch.compiler.is_dynamo_compiling() or not torch._C._len_torch_dispatch_stack():
+        return Graph.of(graph)
+    with torch.utils._python_dispatch._disable_current_modes():
+        return Graph.of(graph)
 
 
 def _unflatten(leaves: Any, absent: str | None) -> Graph:
