@@ -992,6 +992,16 @@ def test_new_parameters(name):
     assert all(not torch.equal(after[k], v) for k, v in before.items() if v.any())
 
 
+def test_sizes_of_a_gno_are_named():
+    for name in ("in_channels", "out_channels", "coord_dim", "hidden_channels"):
+        sizes = {"in_channels": 3, "out_channels": 3, "coord_dim": 2}
+        for number in (0, -1):
+            with pytest.raises(ValueError, match=f"GNO: {name} is {number}, needs at least 1"):
+                gt.GNO(**(sizes | {name: number}))
+        with pytest.raises(TypeError, match=rf"GNO: {name} is 2\.5, needs an integer"):
+            gt.GNO(**(sizes | {name: 2.5}))
+
+
 def test_layer_errors():
     layer, x = gt.GATConv(6, 4), torch.ones(5, 6)
     with pytest.raises(ValueError, match=r"edge_index has shape \(8, 2\), needs \(2, n_edges\)"):

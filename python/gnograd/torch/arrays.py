@@ -63,10 +63,12 @@ def need_positive(name: str, **sizes: int) -> None:
 
     Raises
     ------
-    ValueError
-        One is less than 1.
+    TypeError, ValueError
+        One is no integer, or less than 1.
     """
     for argument, size in sizes.items():
+        if not hasattr(size, "__index__"):
+            raise TypeError(f"{name}: {argument} is {size!r}, needs an integer")
         if size < 1:
             raise ValueError(f"{name}: {argument} is {size}, needs at least 1")
 
