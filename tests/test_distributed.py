@@ -4,8 +4,10 @@
 ``GNOGRAD_MPI_PROCESSES=4,8`` says how many, where others than 1 to 3 are wanted.
 """
 
+import copy
 import importlib.util
 import os
+import pickle
 import re
 from pathlib import Path
 
@@ -147,3 +149,93 @@ def test_sums_of_one_process():
     np.testing.assert_array_equal(total[0], rows)
     with pytest.raises(ValueError, match="mean: no process has any rows"):
         gg.distributed.mean(comm, np.empty((0, 2)))
+
+
+def test_means_and_norms_of_integers_are_no_integers():
+    comm = gg.distributed.communicator()
+    assert gg.distributed.mean(comm, np.array([1, 2])) == 1.5
+    assert gg.distributed.norm(comm, np.array([1, 1], np.int8)) == np.sqrt(2)
+    assert gg.distributed.mean(comm, np.array([1, 2], np.float32)).dtype == np.float32
+
+
+def test_sums_of_tensors():
+    torch = pytest.importorskip("torch")
+    comm = gg.distributed.communicator()
+    rows = torch.full((100, 2), 1000.0, dtype=torch.float16)  # sums and squares overflow
+    mean, norm = gg.distributed.mean(comm, rows), gg.distributed.norm(comm, rows)
+    assert mean.dtype == norm.dtype == torch.float16
+    assert mean.tolist() == [1000, 1000] and abs(norm.item() - 14142) < 5
+    with pytest.raises(TypeError, match=r"sum: needs an array of numbers, got bool\[2\]"):
+        gg.distributed.sum(comm, torch.tensor([True, False]))
+    with pytest.raises(ValueError, match="mean: a number was given, needs rows"):
+        gg.distributed.mean(comm, torch.tensor(1.0))
+
+
+def test_gradients_of_an_optimizer_and_no_parameters():
+    torch = pytest.importorskip("torch")
+    comm = gg.distributed.communicator()
+    layer = torch.nn.Linear(2, 1)
+    layer(torch.ones(1, 2)).sum().backward()
+    optimizer = torch.optim.SGD(layer.parameters())
+    assert gg.distributed.sum_gradients(comm, optimizer) is optimizer
+    assert layer.weight.grad.tolist() == [[1, 1]]
+    gradients = [p.grad for p in layer.parameters()]
+    assert torch.equal(gg.distributed.sum_gradients(comm, gradients)[0], gradients[0])
+    for wrong in ([*layer.parameters()], dict(layer.named_parameters())):
+        with pytest.raises(TypeError, match=r"gradients\[.*\] is a parameter, needs its gradient"):
+            gg.distributed.sum_gradients(comm, wrong)
+    for wrong in (layer.parameters(), (p.grad for p in layer.parameters())):
+        with pytest.raises(TypeError, match="gradients is of type generator, needs a sequence or"):
+            gg.distributed.sum_gradients(comm, wrong)
+    with pytest.raises(TypeError, match=r"gradients\[1\] is of type str, needs a tensor"):
+        gg.distributed.sum_gradients(comm, (gradients[0], "w"))
+
+
+def test_transforms_of_sums_and_halos():
+    torch = pytest.importorskip("torch")
+    dg = gg.DistributedGraph.from_global(ring(), np.zeros(6, int))
+    x, t = torch.randn(2, 6, 3, dtype=torch.float64)
+    weights = torch.randn(6, 3, dtype=torch.float64)
+
+    def energy(x):
+        return dg.sum((weights * dg.halo(x)) ** 3).sum()
+
+    def alone(x):
+        return ((weights * x) ** 3).sum()
+
+    for transform in (torch.func.grad, torch.func.hessian, torch.func.jacfwd):
+        torch.testing.assert_close(transform(energy)(x), transform(alone)(x))
+    actual, expected = (torch.func.jvp(f, (x,), (t,)) for f in (energy, alone))
+    torch.testing.assert_close(actual, expected)
+    batch = torch.stack([x, t])
+    torch.testing.assert_close(torch.vmap(energy)(batch), torch.vmap(alone)(batch))
+
+
+def test_a_distributed_graph_is_copied_as_itself_and_not_pickled():
+    dg = gg.DistributedGraph.from_global(ring(), np.zeros(6, int))
+    assert copy.copy(dg) is dg and copy.deepcopy({"graph": dg})["graph"] is dg
+    with pytest.raises(TypeError, match=r"DistributedGraph: .* cannot be pickled"):
+        pickle.dumps(dg)
+
+
+def test_tensors_that_do_not_go_with_many_processes():
+    torch = pytest.importorskip("torch")
+    gt = pytest.importorskip("gnograd.torch")
+    dg = gg.DistributedGraph.from_global(ring(), np.zeros(6, int))
+    x, w = torch.ones(6, 2), torch.ones(6)
+    with pytest.raises(TypeError, match="agg_weighted: x is bfloat16 but w is float32"):
+        gt.agg_weighted(x.bfloat16(), w, graph=dg)
+    with pytest.raises(TypeError, match="agg_weighted: w is bfloat16 but x is float32"):
+        gt.agg_weighted(x, w.bfloat16(), graph=dg)
+    for function in (lambda x: gt.agg_simple(x, graph=dg), dg.halo, dg.sum):
+        with pytest.raises(NotImplementedError, match="there are no tensors without numbers"):
+            function(torch.ones(6, 2, device="meta"))
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return gt.agg_simple(x, graph=dg)
+
+    with pytest.raises(Exception, match=r"agg_simple: .* there are no tensors without numbers"):
+        torch.export.export(Model(), (x,), strict=False)
+    with pytest.raises(NotImplementedError, match=r"agg_simple: torch\.jit\.trace cannot record"):
+        torch.jit.trace(Model(), x)

@@ -355,6 +355,23 @@ def test_disabled_jit(graph):
 # ---- errors ----
 
 
+def test_nan_is_found(graph):
+    x = jnp.ones((graph.n_src, 2)).at[0, 0].set(jnp.nan)
+    weights = jnp.ones(graph.n_edges)
+
+    def sums(x, weights):
+        return gj.agg_weighted(x, weights, graph=graph)
+
+    with jax.debug_nans(True):
+        for function in (sums, jax.jit(sums)):
+            with pytest.raises(FloatingPointError, match=r"\(nan\).* agg_weighted \(forward\)"):
+                function(x, weights)
+        assert np.isfinite(sums(jnp.nan_to_num(x), weights)).all()
+    kept = jax.vjp(sums, x, weights)[1]
+    with jax.debug_nans(True), pytest.raises(FloatingPointError, match=r"agg_weighted \(vjp\)"):
+        kept(jnp.ones((graph.n_dst, 2)))
+
+
 def test_errors_when_traced(graph):
     inputs = calls.gno_inputs()
     with pytest.raises(TypeError, match="gno: h is float32 but coords is float64"):
@@ -365,6 +382,10 @@ def test_errors_when_traced(graph):
         jax.jit(lambda *x: gj.gno(*x, graph=graph))(inputs[0], inputs[1][:, :1], *inputs[2:])
     with pytest.raises(TypeError, match="gno: h is of type list, needs an array"):
         gj.gno(inputs[0].tolist(), *inputs[1:], graph=graph)
+    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in inputs]
+    with pytest.raises(TypeError, match="gno: h is of type ShapeDtypeStruct, needs an array"):
+        gj.gno(*shapes, graph=graph)
+    assert jax.eval_shape(lambda *x: gj.gno(*x, graph=graph), *shapes).shape[0] == graph.n_dst
     with pytest.raises(TypeError, match=r"gno: graph is of type int, needs a gnograd\.Graph"):
         gj.gno(*inputs, graph=3)
     with pytest.raises(TypeError, match="gno: unknown argument 'edges'"):

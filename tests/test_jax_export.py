@@ -114,6 +114,23 @@ def test_export_for_any_sizes(name):
     assert_same(program.call(*arguments), jax.jit(gradients)(*arguments))
 
 
+@pytest.mark.parametrize("wide", [True, False])
+def test_what_a_graph_tells_for_any_sizes(wide):
+    export = pytest.importorskip("jax.export")
+    sizes = export.symbolic_shape("s, d, e")
+
+    def told(graph):
+        return graph.offsets, graph.edge_ids, graph.in_degree, graph.is_edge, graph.src, graph.dst
+
+    graph = gj.Graph.of(random_graph(3, 9).pad(12))
+    try:
+        jax.config.update("jax_enable_x64", wide)
+        program = export.export(jax.jit(told))(gj.Graph.shaped(*sizes))
+        assert_same(program.call(graph), told(graph))
+    finally:
+        jax.config.update("jax_enable_x64", True)
+
+
 @pytest.mark.exhaustive
 def test_kept_compilations(tmp_path):
     code = """

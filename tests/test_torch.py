@@ -90,6 +90,41 @@ def test_cpu_tensors_are_not_copied(graph, eager):
     assert out.data_ptr() in seen
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_memory_can_still_be_resized(name, graph):
+    """FSDP gives the memory of parameters back between passes; Tensor.numpy forbids that."""
+    arrays, static = calls.call_of(name, graph)
+    arrays = [torch.from_numpy(x).clone().requires_grad_() for x in arrays]
+    static = {
+        key: torch.from_numpy(x).clone() if isinstance(x, np.ndarray) else x
+        for key, x in static.items()
+    }
+
+    def loss(*arrays):
+        outputs = tuple_of(getattr(gt, name)(*arrays, **static))
+        return sum(out.square().sum() for out in outputs)
+
+    first = torch.autograd.grad(loss(*arrays), arrays, create_graph=True)
+    torch.autograd.grad(sum(x.square().sum() for x in first), arrays)
+    torch.func.jvp(loss, tuple(arrays), tuple(arrays))
+    given = [*arrays, *(x for x in static.values() if isinstance(x, torch.Tensor))]
+    assert all(tensor.untyped_storage().resizable() for tensor in given)
+
+
+def test_memory_of_edges_and_points_can_still_be_resized():
+    edges, x = torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.rand(3, 2, dtype=torch.float64)
+    ends, batch = edges.clone(), torch.zeros(3, dtype=torch.long)
+    offsets, indices = torch.tensor([0, 1, 2, 3]), torch.tensor([2, 0, 1])
+    gt.GATConv(2, 2).double()(x, edges)
+    gt.Graph.from_edge_index(ends, 3)
+    gt.Graph.from_csc(offsets, indices, 3)
+    gt.Graph.radius(x, 0.5)
+    gt.Graph.knn(x, 1)
+    gt.ball_tree_order(x, batch)
+    given = edges, ends, x, batch, offsets, indices
+    assert all(tensor.untyped_storage().resizable() for tensor in given)
+
+
 def test_compile_whole_graph_with_changing_graphs():
     class Model(torch.nn.Module):
         def __init__(self):
@@ -293,6 +328,13 @@ def test_arrays_are_no_tensors(graph):
     inputs, _, static = bind("selected_attention", None)
     with pytest.raises(TypeError, match="block_index is of type ndarray, needs a tensor"):
         gt.selected_attention(*inputs, **static | {"block_index": calls.SELECTED})
+
+
+def test_devices_without_kernels_are_named(graph):
+    with torch._subclasses.FakeTensorMode():  # the device itself need not be there
+        x = torch.empty(graph.n_src, 2, device="xpu")
+        with pytest.raises(TypeError, match="agg_simple: x is on xpu:0, needs a tensor on the CPU"):
+            gt.agg_simple(x, graph=graph)
 
 
 def test_third_derivative_is_refused(graph):

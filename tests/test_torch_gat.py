@@ -186,3 +186,13 @@ def test_layer_errors():
         gt.GNO(3, 5, coord_dim=2, activation="mish")
     with pytest.raises(ValueError, match="gno: kernel is 'full ', needs one of"):
         gt.GNO(3, 3, coord_dim=2, kernel="full ")
+
+
+def test_sizes_of_a_gno_are_named():
+    for name in ("in_channels", "out_channels", "coord_dim", "hidden_channels"):
+        sizes = {"in_channels": 3, "out_channels": 3, "coord_dim": 2}
+        for number in (0, -1):
+            with pytest.raises(ValueError, match=f"GNO: {name} is {number}, needs at least 1"):
+                gt.GNO(**(sizes | {name: number}))
+        with pytest.raises(TypeError, match=rf"GNO: {name} is 2\.5, needs an integer"):
+            gt.GNO(**(sizes | {name: 2.5}))

@@ -152,3 +152,93 @@ def test_neighbours_and_integral_in_one_program(transform_type):
         for got, want in zip(*results, strict=True):
             torch.testing.assert_close(got, want)
     assert len(made) <= 2
+
+
+def test_what_is_no_graph():
+    graph, edges = gt.Graph.from_edge_index(torch.tensor([[0], [1]]), 2), torch.tensor([[0], [1]])
+    with pytest.raises(TypeError, match=r"Graph\.of: graph is of type Tensor, needs a Graph"):
+        gt.Graph.of(edges)
+    with pytest.raises(TypeError, match=r"Graph\.batch: graphs\[1\] is of type Tensor, needs a"):
+        gt.Graph.batch([graph, edges])
+    with pytest.raises(TypeError, match=r"Graph\.union: graph 1 is of type Tensor, needs a Graph"):
+        gt.Graph.union(graph, edges)
+
+
+@pytest.mark.parametrize(
+    ("samples", "error", "message"),
+    [
+        ([], ValueError, "samples is empty"),
+        ([{"x": 1}, {"x": 1, "y": 2}], ValueError, "only some of the samples have 'y'"),
+        ([{"x": 1, "y": 2}, {"x": 1}], ValueError, "only some of the samples have 'y'"),
+        ([torch.ones(2), None], TypeError, "types Tensor and NoneType, need one form"),
+        ([None, torch.ones(2)], TypeError, "types NoneType and Tensor, need one form"),
+        ([{"x": 1}, (1,)], TypeError, "types dict and tuple, need one form"),
+        ([1, "a"], TypeError, "types int and str, need one form"),
+        ([torch.ones(2, 3), torch.ones(2, 4)], ValueError, r"shapes \(2, 3\) and \(2, 4\), which"),
+        ([torch.ones(2), torch.tensor(1.0)], ValueError, r"shapes \(\) and \(2,\), which differ"),
+    ],
+)
+def test_samples_that_make_no_batch(samples, error, message):
+    with pytest.raises(error, match=f"collate: .*{message}"):
+        gt.collate(samples)
+
+
+def test_numbers_of_samples():
+    assert gt.collate([np.float32(1), np.float32(2)]).dtype == torch.float32
+    assert gt.collate([np.float64(1), np.float64(2)]).dtype == torch.float64
+    assert gt.collate([np.int64(1), np.int64(2)]).tolist() == [1, 2]
+    assert gt.collate([None, None]) == [None, None]
+
+
+def test_tensors_keep_their_device_whatever_the_default_is():
+    """A search, a batch, and borders on the CPU, where the default is another device."""
+    points, f = torch.rand(12, 3), torch.rand(12, 8)
+    edges, cu = torch.randint(12, (2, 40)), torch.tensor([0, 8, 12])
+    batch = torch.bucketize(torch.arange(12), cu[1:], right=True)
+    graph = gt.Graph.from_edge_index(edges, 12)
+    attention = gt.PointAttention(8, 2, 4)
+    slices = gt.SliceAttention(8, heads=2, dim_head=4, slice_num=4).eval()
+
+    def results():
+        batched = gt.Graph.batch([graph, gt.Graph.of(gg.Graph.batch([graph.lent] * 2))])
+        yield from (part.src for part in batched.unbatch())
+        yield gt.Graph.radius(points, 0.5, batch=batch).src
+        yield gt.Graph.knn(points, 3, batch=batch).src
+        for borders in (cu, cu.tolist()):
+            yield attention(f, points, borders)
+            yield slices(f, borders)
+
+    expected = list(results())
+    with torch.device("meta"):
+        actual = list(results())
+    for one, other in zip(actual, expected, strict=True):
+        assert one.device.type == "cpu" and torch.equal(one, other)
+
+
+class Holder(torch.nn.Module):
+    """A module that has a graph of NumPy arrays as an attribute."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.graph = gg.Graph.from_edges(src=[0, 1, 2, 3, 4, 5, 0], dst=[1, 2, 3, 4, 5, 0, 0])
+
+    def forward(self, x):
+        return self.layer(x, self.graph)
+
+
+@pytest.mark.parametrize("layer", [gt.GATConv, gt.GCNConv, gt.SAGEConv])
+def test_a_module_with_a_numpy_graph_is_exported_and_stays_as_it_is(layer):
+    model, x = Holder(layer(3, 4)).eval(), torch.randn(6, 3)
+    expected = model(x)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x), expected)
+    with pytest.raises(Exception, match=r"strict=True keeps no numbers of NumPy arrays; give gnog"):
+        torch.export.export(model, (x,), strict=True)
+    for _ in range(2):
+        program = torch.export.export(model, (x,), strict=False)
+        torch.testing.assert_close(program.module()(x), expected)
+        torch.testing.assert_close(model(x), expected)
+    model.graph = gt.Graph.of(model.graph)
+    program = torch.export.export(model, (x,), strict=True)
+    torch.testing.assert_close(program.module()(x), expected)

@@ -82,9 +82,10 @@ def test_exported_and_loaded_in_another_process(tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_on_two_processes(tmp_path):
-    """DistributedDataParallel: gradients are the mean of those of both processes' samples."""
-    torchrun(2, "train_ddp.py", str(tmp_path))
+@pytest.mark.parametrize("program", ["train_ddp.py", "train_fsdp.py"])
+def test_on_two_processes(program, tmp_path):
+    """Gradients are the mean of those of both processes' samples."""
+    torchrun(2, program, str(tmp_path))
     for name in NAMES:
         model = models.make(name)
         optimizer = torch.optim.SGD(model.parameters(), 0.1)

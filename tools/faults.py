@@ -107,7 +107,7 @@ AGGREGATION = _faults(
      "at(3), cotangent%out, grad%x_dst, error)", "at(1), cotangent%out, grad%x_dst, error)",
      "edge_updates"),
     ("moments: tangent of the variance without its 2", "moments/moments.fypp",
-     "t_moments(2, i) = t_moments(2, i) + 2*(", "t_moments(2, i) = t_moments(2, i) + (", "moments"),
+     "total(2) = total(2) + 2*(", "total(2) = total(2) + (", "moments"),
     ("moments: places of a covariance in three dimensions", "moments/moments.fypp",
      "row*(row - 1)/2 + max(a, b)", "row*(row + 1)/2 + max(a, b)", "moments"),
 )  # fmt: skip

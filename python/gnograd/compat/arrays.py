@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnograd.backends.cpu import refuse_mask
+from gnograd.backends.tensors import numpy_of
 from gnograd.faces.operator import Array
 
 __all__ = ["array_of", "on_host"]
@@ -32,13 +33,13 @@ def _from_torch(tensor: Any) -> Array:
     if tensor.is_cuda:
         return tensor
     if str(tensor.dtype) != "torch.bfloat16":
-        return tensor.numpy()
+        return numpy_of(tensor)
     # NumPy has no bfloat16 of its own
     try:
         import ml_dtypes
     except ImportError:
         raise TypeError("bfloat16 tensors on the CPU need the package ml_dtypes") from None
-    return tensor.view(sys.modules["torch"].int16).numpy().view(ml_dtypes.bfloat16)
+    return numpy_of(tensor.view(sys.modules["torch"].int16)).view(ml_dtypes.bfloat16)
 
 
 def on_host(name: str, label: str, value: Array) -> NDArray[Any]:

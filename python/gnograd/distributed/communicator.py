@@ -18,6 +18,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gnograd.backends.tensors import numpy_of
+
 __all__ = ["Alone", "Communicator", "Pending", "as_bytes"]
 
 _HEAD = 64
@@ -295,7 +297,7 @@ def as_bytes(array: Any) -> Any:
     if not array.is_cuda:
         import torch
 
-        return array.detach().reshape(-1).view(torch.uint8).numpy()
+        return numpy_of(array.detach().reshape(-1).view(torch.uint8))
     return array
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import abc
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,18 @@ class Part(GraphInParts):
         self.n_interior = n_interior
         self.owned, self.owned_dst = owned
         self.halo_ids, self.order, self.edges = halo_ids, order, edges
+
+    def __copy__(self) -> Part:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Part:
+        return self  # as the processes are, which a model may be copied with
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"{type(self).__name__}: it belongs to the processes of this program and cannot be "
+            "pickled; store what it was made of, and make it anew"
+        )
 
     @property
     def sizes(self) -> GraphSizes:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gnograd.backends.cpu import dtype_name
 from gnograd.distributed.communicator import Communicator
 
 __all__ = ["front_of", "mean", "norm", "packed", "shared", "sum", "sum_gradients", "total_rows"]
@@ -87,7 +88,7 @@ def mean(comm: Communicator, rows: Any) -> Any:
         return front.mean(comm, rows)
     array = _agreed(comm, "mean", rows, 1)
     n = total_rows(comm, "mean", array)
-    return (sum(comm, array.sum(axis=0, dtype=np.float64)) / n).astype(array.dtype)[()]
+    return (sum(comm, array.sum(axis=0, dtype=np.float64)) / n).astype(_real(array))[()]
 
 
 def norm(comm: Communicator, rows: Any) -> Any:
@@ -97,7 +98,7 @@ def norm(comm: Communicator, rows: Any) -> Any:
         return front.norm(comm, rows)
     array = _agreed(comm, "norm", rows, 1)
     squares = np.square(array, dtype=np.float64).sum()
-    return np.sqrt(sum(comm, squares)).astype(array.dtype)
+    return np.sqrt(sum(comm, squares)).astype(_real(array))
 
 
 def sum_gradients(comm: Communicator, gradients: Any) -> Any:
@@ -106,7 +107,7 @@ def sum_gradients(comm: Communicator, gradients: Any) -> Any:
     Parameters
     ----------
     comm : Communicator
-    gradients : array, sequence or dict of arrays or None; torch.nn.Module; autodiff.Optimizer
+    gradients : array, sequence or dict of arrays or None; module or optimizer
         This process' part of every gradient; of a module or an optimizer, the `grad` of its
         parameters, where one that this process has none of counts as zero.
 
@@ -144,10 +145,16 @@ def sum_gradients(comm: Communicator, gradients: Any) -> Any:
         return front.sum_gradients(comm, gradients)
     if isinstance(gradients, Mapping):
         return dict(zip(gradients, sum_gradients(comm, list(gradients.values())), strict=True))
-    if not isinstance(gradients, Sequence):
-        return sum_gradients(comm, [gradients])[0]
     arrays: list[NDArray[Any] | None] = []
     error: Exception | None = None
+    if not isinstance(gradients, Sequence):
+        if isinstance(gradients, Iterator):
+            error = TypeError(
+                f"sum_gradients: gradients is of type {type(gradients).__name__}, needs a sequence "
+                "or dict of arrays, a module or an optimizer"
+            )
+            packed(comm, [], np.concatenate, np.empty_like, error)
+        return sum_gradients(comm, [gradients])[0]
     try:
         arrays = [None if g is None else _numbers("sum_gradients", g) for g in gradients]
     except Exception as caught:
@@ -162,10 +169,10 @@ def packed(
     join: Any,
     empty_like: Any,
     error: Exception | None = None,
+    doing: str = "sum_gradients({})",
 ) -> list[Any]:
     """Sums of arrays over the processes, in one vector a type; errors are raised on all."""
-    shown = ", ".join("None" if g is None else f"{g.dtype}{list(g.shape)}" for g in arrays)
-    comm.agree(f"sum_gradients({shown})", error)
+    comm.agree(doing.format(", ".join(map(_shown, arrays))), error)
     sums = list(arrays)
     for dtype in dict.fromkeys(g.dtype for g in arrays if g is not None):
         places = [k for k, g in enumerate(arrays) if g is not None and g.dtype == dtype]
@@ -181,7 +188,8 @@ def packed(
 
 def total_rows(comm: Communicator, doing: str, rows: Any) -> int:
     """Number of rows of all processes together."""
-    comm.agree(f"number of rows, for {doing}")
+    error = None if len(rows.shape) else ValueError(f"{doing}: a number was given, needs rows")
+    comm.agree(f"number of rows, for {doing}", error)
     n = int(comm._all_gather(np.array([rows.shape[0]], np.int64)).sum())
     if not n:
         raise ValueError(f"{doing}: no process has any rows")
@@ -191,8 +199,18 @@ def total_rows(comm: Communicator, doing: str, rows: Any) -> int:
 def _numbers(doing: str, value: Any) -> NDArray[Any]:
     array = np.asarray(value)
     if array.dtype.kind not in "fiu":
-        raise TypeError(f"{doing}: needs an array of numbers, got {type(value).__name__}")
+        got = _shown(value) if hasattr(value, "dtype") else type(value).__name__
+        raise TypeError(f"{doing}: needs an array of numbers, got {got}")
     return array
+
+
+def _real(array: NDArray[Any]) -> Any:
+    """Type of a mean of numbers: of integers it is none."""
+    return array.dtype if array.dtype.kind == "f" else np.float64
+
+
+def _shown(array: Any) -> str:
+    return "None" if array is None else f"{dtype_name(array.dtype)}{list(array.shape)}"
 
 
 def _agreed(comm: Communicator, doing: str, value: Any, n_own_axes: int = 0) -> NDArray[Any]:

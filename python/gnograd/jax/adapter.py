@@ -102,7 +102,7 @@ def jax_operator(op: Function[Any, Any]) -> Callable[..., Any]:
 def _array(op: Function[Any, Any], name: str, value: Any) -> Any:
     if value is None:
         return None
-    if not hasattr(value, "dtype"):
+    if not hasattr(value, "dtype") or isinstance(value, jax.ShapeDtypeStruct):
         raise TypeError(f"{op.name}: {name} is of type {type(value).__name__}, needs an array")
     return cpu.native(value) if isinstance(value, np.ndarray) else value
 
@@ -246,7 +246,14 @@ def _compute(*operands: Any, task: Task) -> Any:
 
 @functools.lru_cache(maxsize=128)
 def _compiled(task: Task) -> Any:
-    return jax.jit(functools.partial(_PRIMITIVES[task.face].bind, task=task))
+    def compute(*operands: Any) -> Any:
+        return _PRIMITIVES[task.face].bind(*operands, task=task)
+
+    compute.__name__ = task.op.name
+    compute.__qualname__ = f"{task.op.name} ({task.face})"
+    # JAX's mark: jax.debug_nans does not look for a NaN inside, where this function is called again
+    compute._apply_primitive = True  # type: ignore[attr-defined]
+    return jax.jit(compute)
 
 
 def _lower(ctx: Any, *operands: Any, task: Task) -> Any:

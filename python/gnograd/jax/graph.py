@@ -259,7 +259,9 @@ def _put(array: Any) -> jax.Array | None:
 def _whole(pairs: jax.Array) -> jax.Array:
     """The 64-bit integers of pairs; their lower halves if JAX has no 64-bit integers."""
     if jax.dtypes.canonicalize_dtype(np.int64) == np.int64:
-        return jax.lax.bitcast_convert_type(pairs, jnp.int64)
+        # XLA's conversion of bits knows no symbolic sizes
+        low = jnp.bitwise_and(pairs[..., 0].astype(np.int64), np.int64(2**32 - 1))
+        return jnp.left_shift(pairs[..., 1].astype(np.int64), np.int64(32)) | low
     return pairs[..., 0]
 
 

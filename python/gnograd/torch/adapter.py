@@ -28,6 +28,8 @@ from gnograd.torch.half_precision import autocast, widened
 
 __all__ = ["check_tensors", "torch_operator"]
 
+_DEVICES = ("cpu", "cuda", "meta")
+
 
 def torch_operator(
     op: Function[Any, Any], in_parts: Callable[..., Any] | None = None
@@ -60,6 +62,8 @@ def torch_operator(
     def function(*inputs: Any, **arguments: Any) -> Any:
         graph: Any = arguments.get("graph")
         if in_parts is not None and isinstance(graph, GraphInParts):
+            if torch._C._get_tracing_state() is not None:
+                _check_traced(op, arguments)
             return in_parts(inputs, arguments)
         of_tensors = isinstance(graph, Graph)
         if not torch.compiler.is_compiling() and is_plain():
@@ -96,10 +100,14 @@ def _check_traced(op: Function[Any, Any], arguments: dict[str, Any]) -> None:
 
 
 def check_tensors(op: Function[Any, Any], operands: Sequence[Any]) -> None:
-    """Raise TypeError for an operand that is no tensor."""
+    """Raise TypeError for an operand that is no tensor, or on a device without kernels."""
     for name, x in zip((*op.inputs, *op.arrays), operands, strict=True):
         if x is not None and not isinstance(x, Tensor):
             raise TypeError(f"{op.name}: {name} is of type {type(x).__name__}, needs a tensor")
+        if x is not None and x.device.type not in _DEVICES:
+            raise TypeError(
+                f"{op.name}: {name} is on {x.device}, needs a tensor on the CPU or an NVIDIA GPU"
+            )
 
 
 def _ways(op: Function[Any, Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:

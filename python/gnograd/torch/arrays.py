@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gnograd.backends.tensors import numpy_of
+
 __all__ = ["as_arrays", "full_precision", "integers", "is_integral", "need_positive"]
 
 
@@ -20,7 +22,7 @@ def as_arrays(
     """Functions (array, tensor) that convert without a copy, on the device of the first tensor."""
     device = next((x.device for x in tensors if x is not None), torch.device("cpu"))
     if device.type == "cpu":
-        yield (lambda x: None if x is None else x.detach().numpy()), torch.from_numpy
+        yield (lambda x: None if x is None else numpy_of(x)), torch.from_numpy
         return
     # kernels take CUDA tensors as they are, and write to tensors
     from gnograd.backends import cuda
@@ -61,10 +63,12 @@ def need_positive(name: str, **sizes: int) -> None:
 
     Raises
     ------
-    ValueError
-        One is less than 1.
+    TypeError, ValueError
+        One is no integer, or less than 1.
     """
     for argument, size in sizes.items():
+        if not hasattr(size, "__index__"):
+            raise TypeError(f"{name}: {argument} is {size!r}, needs an integer")
         if size < 1:
             raise ValueError(f"{name}: {argument} is {size}, needs at least 1")
 

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gnograd.backends.tensors import numpy_of
 from gnograd.notation.static import exact_integers
 from gnograd.torch.batches import register_loop
 from gnograd.torch.sparse_branches import borders_of
@@ -66,10 +67,10 @@ def ball_tree_order(positions: Tensor, batch: Tensor | None = None) -> Tensor:
 
 @torch.library.custom_op("gnograd::ball_tree_order", mutates_args=())
 def _ball_tree_order(positions: Tensor, batch: Tensor | None) -> Tensor:
-    points = positions.double().cpu().numpy()
+    points = numpy_of(positions.double().cpu())
     if not np.isfinite(points).all():
         raise ValueError("ball_tree_order: positions has values that are not finite")
-    item = np.zeros(len(points), np.int64) if batch is None else batch.cpu().numpy()
+    item = np.zeros(len(points), np.int64) if batch is None else numpy_of(batch.cpu())
     if item.dtype.kind in "iu":
         item = exact_integers("ball_tree_order: batch", item, np.int64)
     if item.dtype.kind not in "iu" or item.min(initial=0) < 0:

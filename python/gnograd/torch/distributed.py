@@ -8,6 +8,7 @@ dispatcher, which knows nothing of other processes, so `torch.compile` breaks it
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,12 +16,15 @@ import torch
 import torch.distributed
 from torch import Tensor
 
+from gnograd.backends.cpu import dtype_name
 from gnograd.distributed import reductions
 from gnograd.distributed.communicator import Communicator
 from gnograd.distributed.graph import DistributedGraph
 from gnograd.distributed.halo import halo as exchange
 from gnograd.faces.operator import Function, Operator
+from gnograd.notation import shapes
 from gnograd.torch.adapter import check_tensors
+from gnograd.torch.batches import rows_of_batch
 from gnograd.torch.custom_operators import Faces
 from gnograd.torch.derivatives import functions
 from gnograd.torch.eager import not_compiled
@@ -57,6 +61,7 @@ def on_parts(op: Function[Any, Any]) -> Callable[..., Any] | None:
         operands = autocast(op, operands, static)
         half = next((x.dtype for x in operands if x is not None and x.dtype in _HALF), None)
         if half is not None:
+            _check_half(op, operands, half, static)
             operands = [x.float() if x is not None and x.dtype is half else x for x in operands]
         outputs = apply(operands, list(static.values()))
         if half is not None:
@@ -66,13 +71,36 @@ def on_parts(op: Function[Any, Any]) -> Callable[..., Any] | None:
     return function
 
 
+def _check_half(
+    op: Operator[Any, Any], operands: Sequence[Tensor | None], half: torch.dtype, static: Any
+) -> None:
+    """Raise TypeError for an input in another type, as without a distributed graph."""
+    specs = op.signature(**static).inputs.items()
+    inputs = [
+        (name, x.dtype)
+        for (name, spec), x in zip(specs, operands, strict=False)
+        if x is not None and not shapes.parse(spec).dtype
+    ]
+    first = next((name for name, dtype in inputs if dtype is half), None)
+    for name, dtype in inputs:
+        if first is not None and dtype is not half:
+            raise TypeError(
+                f"{op.name}: {first} is {dtype_name(half)} but {name} is {dtype_name(dtype)}"
+            )
+
+
 class _Faces(Faces):
     """The faces of an operator, called without custom operators, with the graph itself."""
 
     def _define(
         self, face: str, arguments: list[str], run: Callable[..., Any], fake: Callable[..., Any]
     ) -> Any:
-        return run
+        def compute(*args: Any) -> list[Tensor]:
+            _refuse_numberless(self.op.name, args)
+            computed: list[Tensor] = run(*args)
+            return computed
+
+        return compute
 
     def _register_rules(self) -> None:
         """Register nothing: the dispatcher does not see these faces."""
@@ -106,11 +134,25 @@ class _Faces(Faces):
         return len(signature.outputs) + builtins.sum(own)
 
 
+def _refuse_numberless(doing: str, args: Sequence[Any]) -> None:
+    """Raise NotImplementedError for tensors that no process could send."""
+    fake = getattr(sys.modules.get("torch._subclasses.fake_tensor"), "FakeTensor", ())
+    for x in args:
+        if isinstance(x, list | tuple):
+            _refuse_numberless(doing, x)
+        elif isinstance(x, Tensor) and (x.is_meta or isinstance(x, fake)):
+            raise NotImplementedError(
+                f"{doing}: on many processes there are no tensors without numbers, as torch.export "
+                "and the device 'meta' have them"
+            )
+
+
 class _Exchange(torch.autograd.Function):
     """The exchange of a halo, or its adjoint."""
 
     @staticmethod
     def forward(graph: DistributedGraph, back: bool, rows: Tensor) -> Tensor:
+        _refuse_numberless("halo", [rows])
         if back:
             (out,) = exchange.vjp(rows, graph=graph)
         else:
@@ -127,7 +169,12 @@ class _Exchange(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, graph: None, back: None, tangent: Tensor) -> Tensor:
-        return _Exchange.forward(ctx.graph, ctx.back, tangent)
+        out: Tensor = _Exchange.apply(ctx.graph, ctx.back, tangent)
+        return out
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *arguments: Any) -> Any:
+        return rows_of_batch(_Exchange.apply, info.batch_size, in_dims, arguments)
 
 
 class _Total(torch.autograd.Function):
@@ -137,7 +184,11 @@ class _Total(torch.autograd.Function):
     def forward(comm: Communicator, back: bool, local: Tensor) -> Tensor:
         if back:
             return local.clone()
-        (total,) = _packed(comm, [local])
+        _refuse_numberless("sum", [local])
+        error = None
+        if local.dtype is torch.bool:
+            error = TypeError(f"sum: needs an array of numbers, got bool{list(local.shape)}")
+        (total,) = _packed(comm, [local], error, "sum of {}")
         return total
 
     @staticmethod
@@ -150,7 +201,12 @@ class _Total(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, comm: None, back: None, tangent: Tensor) -> Tensor:
-        return _Total.forward(ctx.comm, ctx.back, tangent)
+        out: Tensor = _Total.apply(ctx.comm, ctx.back, tangent)
+        return out
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *arguments: Any) -> Any:
+        return rows_of_batch(_Total.apply, info.batch_size, in_dims, arguments)
 
 
 @not_compiled
@@ -188,35 +244,74 @@ def shared(comm: Communicator, array: Tensor) -> Tensor:
 
 def mean(comm: Communicator, rows: Tensor) -> Tensor:
     """`gnograd.distributed.mean` of a tensor."""
-    return sum(comm, rows.sum(0)) / reductions.total_rows(comm, "mean", rows)
+    n = reductions.total_rows(comm, "mean", rows)
+    return _as_given(sum(comm, _wide(rows).sum(0)) / n, rows)
 
 
 def norm(comm: Communicator, rows: Tensor) -> Tensor:
     """`gnograd.distributed.norm` of a tensor."""
-    return sum(comm, rows.square().sum()).sqrt()
+    return _as_given(sum(comm, _wide(rows).square().sum()).sqrt(), rows)
+
+
+def _wide(rows: Tensor) -> Tensor:
+    """Rows in a type in which sums over all of them do not overflow."""
+    return rows.float() if rows.dtype in _HALF else rows
+
+
+def _as_given(result: Tensor, rows: Tensor) -> Tensor:
+    return result.to(rows.dtype) if rows.dtype in _HALF else result
 
 
 def sum_gradients(comm: Communicator, gradients: Any) -> Any:
-    """`gnograd.distributed.sum_gradients` of tensors, or of a module."""
-    if isinstance(gradients, torch.nn.Module):
-        parameters = [p for p in gradients.parameters() if p.requires_grad]
+    """`gnograd.distributed.sum_gradients` of tensors, of a module, or of an optimizer."""
+    if isinstance(gradients, torch.nn.Module | torch.optim.Optimizer):
+        every = (
+            gradients.parameters()
+            if isinstance(gradients, torch.nn.Module)
+            else [p for group in gradients.param_groups for p in group["params"]]
+        )
+        parameters = [p for p in every if p.requires_grad]
         parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         for parameter, total in zip(parameters, _packed(comm, parts), strict=True):
             parameter.grad = total
         return gradients
-    if isinstance(gradients, Mapping):
-        return dict(zip(gradients, _packed(comm, list(gradients.values())), strict=True))
     if isinstance(gradients, Tensor):
-        return _packed(comm, [gradients])[0]
-    return type(gradients)(_packed(comm, gradients))
+        return sum_gradients(comm, [gradients])[0]
+    names, tensors = _named(gradients)
+    error: Exception | None = None
+    for name, x in zip(names, tensors, strict=True):
+        if isinstance(x, torch.nn.Parameter):
+            error = TypeError(
+                f"sum_gradients: gradients[{name!r}] is a parameter, needs its gradient; give the "
+                "module or the optimizer to sum those of all parameters"
+            )
+        elif x is not None and not isinstance(x, Tensor):
+            error = TypeError(
+                f"sum_gradients: gradients[{name!r}] is of type {type(x).__name__}, needs a tensor"
+            )
+    sums = _packed(comm, [] if error else tensors, error)
+    if isinstance(gradients, Mapping):
+        return dict(zip(names, sums, strict=True))
+    return tuple(sums) if isinstance(gradients, tuple) else sums
 
 
-def _packed(comm: Communicator, tensors: Sequence[Tensor | None]) -> list[Any]:
+def _named(gradients: Any) -> tuple[Sequence[Any], list[Any]]:
+    if isinstance(gradients, Mapping):
+        return list(gradients), list(gradients.values())
+    return range(len(gradients)), list(gradients)
+
+
+def _packed(
+    comm: Communicator,
+    tensors: Sequence[Tensor | None],
+    error: Exception | None = None,
+    doing: str = "sum_gradients({})",
+) -> list[Any]:
     """Sums of tensors, in one message; through the host if messages cannot lie on a GPU."""
     given = [None if x is None else x.detach() for x in tensors]
     device = next((x.device for x in given if x is not None), torch.device("cpu"))
     through_host = device.type != "cpu" and not comm.takes_gpu
     if through_host:
         given = [None if x is None else x.cpu() for x in given]
-    sums = reductions.packed(comm, given, torch.cat, torch.empty_like)
+    sums = reductions.packed(comm, given, torch.cat, torch.empty_like, error, doing)
     return [None if x is None else x.to(device) for x in sums] if through_host else sums

@@ -58,7 +58,7 @@ _NARROW = tuple(name.endswith("indices") for name in GraphArrays._fields)
 """True for the arrays of a graph that are int32; the others are int64."""
 _CPU = -1
 """Number of the CPU where others are those of GPUs."""
-_SOMEWHERE = torch.zeros(1)
+_SOMEWHERE = torch.zeros(1, device="cpu")
 """Memory whose address stands for tensors without elements."""
 _CAN_TELL = hasattr(forward_ad, "_current_level") and all(
     hasattr(torch._C, query)

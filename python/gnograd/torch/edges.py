@@ -150,7 +150,8 @@ def _looped(graph: AnyGraph, self_loops: bool) -> Any:
     """
     if isinstance(graph, DistributedGraph):
         return graph.with_self_loops()
-    if not _lasts(graph.offsets):
+    # the compiler cannot look at the arrays of a graph of NumPy
+    if not _lasts(graph.offsets if isinstance(graph, Graph) else None):
         return _with_loops(graph, self_loops)
     if isinstance(graph, Graph):
         edges = tuple(x for x in (graph.offsets, graph.indices, graph.edge_ids) if x is not None)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
@@ -153,6 +154,8 @@ class Graph(GraphOfPoints, OfArrays):
     @classmethod
     def union(cls, first: AnyGraph, *others: AnyGraph) -> Graph:
         """Graph with every edge that one of the graphs has, once, as `gnograd.Graph.union`."""
+        for k, graph in enumerate((first, *others)):
+            _check_graph(f"Graph.union: graph {k}", graph)
         graphs = [cls.of(graph) for graph in (first, *others)]
         for k, graph in enumerate(graphs):
             if graph.sizes[:2] != graphs[0].sizes[:2]:
@@ -195,17 +198,18 @@ class Graph(GraphOfPoints, OfArrays):
         """
         if isinstance(graph, Graph):
             return graph if device is None else graph.to(device)
-        borders = graph.borders
-        if borders is not None:
-            borders = Borders(*map(torch.tensor, borders))
+        _check_graph("Graph.of: graph", graph)
+        borders = None if graph.borders is None else _on_host(graph.borders)
         made = cls(arrays_of(graph), borders)
         return made if device is None else made.to(device)
 
     @classmethod
     def batch(cls, graphs: Sequence[AnyGraph]) -> Graph:
         """One graph of several, as `gnograd.Graph.batch` makes it."""
+        for k, graph in enumerate(graphs):
+            _check_graph(f"Graph.batch: graphs[{k}]", graph)
         arrays, borders = side_by_side([arrays_of(graph) for graph in graphs], _cat, _numbers)
-        return cls(arrays, Borders(*map(torch.tensor, borders)))
+        return cls(arrays, _on_host(borders))
 
     def unbatch(self) -> list[Graph]:
         """The graphs that `batch` has joined."""
@@ -322,6 +326,16 @@ class Graph(GraphOfPoints, OfArrays):
         return self._each(torch.clone)
 
 
+def _check_graph(name: str, graph: Any) -> None:
+    if not isinstance(graph, Graph | gnograd.graphs.graph.Graph):
+        raise TypeError(f"{name} is of type {type(graph).__name__}, needs a Graph")
+
+
+def _on_host(borders: Borders) -> Borders:
+    """Tensors on the CPU, whatever device is PyTorch's default."""
+    return Borders(*(torch.tensor(b, device="cpu") for b in borders))
+
+
 def _restored(arrays: GraphArrays, borders: Borders | None) -> Graph:
     """Graph from an untrusted source, such as a file: checked, and kept in copies."""
     borders = None if borders is None else Borders(*borders)
@@ -372,14 +386,31 @@ def collate(samples: Sequence[Any]) -> Any:
     >>> batch["graph"], batch["x"].shape, batch["y"]
     (Graph(n_src=6, n_dst=6, n_edges=4), torch.Size([6, 4]), tensor([1., 1.]))
     """
+    if not samples:
+        raise ValueError("collate: samples is empty, needs at least one")
     first = samples[0]
+    for kind in (Graph | gnograd.graphs.graph.Graph, Tensor, int | float, Mapping, tuple | list):
+        other = next((x for x in samples if isinstance(x, kind) != isinstance(first, kind)), first)
+        if other is not first:
+            raise TypeError(
+                f"collate: samples are of types {type(first).__name__} and {type(other).__name__}, "
+                "need one form"
+            )
     if isinstance(first, Graph | gnograd.graphs.graph.Graph):
         return Graph.batch(samples)
     if isinstance(first, Tensor):
+        shapes = {x.shape[1:] if x.dim() else None for x in samples}
+        if len(shapes) > 1:
+            shown = " and ".join(sorted({str(tuple(x.shape)) for x in samples}))
+            raise ValueError(f"collate: tensors have shapes {shown}, which differ beyond the rows")
         return torch.cat(list(samples)) if first.dim() else torch.stack(list(samples))
-    if isinstance(first, int | float):
+    if isinstance(first, int | float | np.number):
         return torch.tensor(samples)
     if isinstance(first, Mapping):
+        for sample in samples:
+            if sample.keys() != first.keys():
+                (name, *_) = first.keys() ^ sample.keys()
+                raise ValueError(f"collate: only some of the samples have {name!r}")
         return {name: collate([sample[name] for sample in samples]) for name in first}
     if isinstance(first, tuple | list):
         if {len(sample) for sample in samples} != {len(first)}:
@@ -397,15 +428,24 @@ def arrays_of(graph: AnyGraph, device: torch.device | None = None) -> GraphArray
         return graph.arrays if device is None else graph.to(device).arrays
     if graph.is_remote:
         return GraphArrays(*(_as_tensor(x, device) for x in graph.arrays))
+    if torch.compiler.is_dynamo_compiling() and _is_exporting():
+        raise NotImplementedError(
+            "graph: torch.export with strict=True keeps no numbers of NumPy arrays; give "
+            "gnograd.torch.Graph.of(graph), or strict=False"
+        )
     arrays = GraphArrays(*(None if x is None else torch.from_numpy(x) for x in graph.arrays))
     if device is None or device.type == "cpu":
         return arrays
-    if torch.compiler.is_compiling():
-        return Graph(arrays).to(device).arrays
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
+        return Graph(arrays).to(device).arrays  # not to be kept: there may be no numbers
     known = graph.mirrors.get(device)
     if known is None:
         known = graph.mirrors[device] = Graph(arrays).to(device)
     return known.arrays
+
+
+# PyTorch 2.6 cannot tell
+_is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
 
 
 def _as_tensor(x: Any, device: torch.device | None) -> Any:
@@ -464,12 +504,24 @@ def _flatten(graph: AnyGraph) -> tuple[list[Any], str | None]:
 
 
 def _flatten_with_keys(graph: AnyGraph) -> tuple[list[tuple[Any, Any]], str | None]:
-    graph = Graph.of(graph)
+    if not isinstance(graph, Graph):
+        graph = _in_tensors(graph)
     named = graph.arrays._asdict()
     if graph.borders is not None:
         named |= {f"border_{name}": x for name, x in graph.borders._asdict().items()}
     absent = " ".join(name for name, x in named.items() if x is None)
     return [(pytree.GetAttrKey(k), x) for k, x in named.items() if x is not None], absent or None
+
+
+def _in_tensors(graph: gnograd.graphs.graph.Graph) -> Graph:
+    """`Graph.of`, with numbers also while a program is recorded.
+
+    `torch.export` puts attributes of a module into pytrees, and what comes of that into the module.
+    """
+    if torch.compiler.is_dynamo_compiling() or not torch._C._len_torch_dispatch_stack():
+        return Graph.of(graph)
+    with torch.utils._python_dispatch._disable_current_modes():
+        return Graph.of(graph)
 
 
 def _unflatten(leaves: Any, absent: str | None) -> Graph:

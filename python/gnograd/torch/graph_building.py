@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 import gnograd.graphs.graph
+from gnograd.backends.tensors import numpy_of
 from gnograd.notation.graph_arrays import GraphArrays
 from gnograd.torch.batches import register_loop
 from gnograd.torch.dispatch import kernels
@@ -85,7 +86,7 @@ def _from_edges(
     edge_index: Tensor, n_src: int, n_dst: int, self_loops: bool | None
 ) -> list[Tensor]:
     if edge_index.device.type == "cpu":
-        src, dst = edge_index.numpy()
+        src, dst = numpy_of(edge_index)
         made = gnograd.graphs.graph.Graph.from_edges(src, dst, n_src, n_dst, self_loops=self_loops)
         arrays = made.arrays
         if arrays.edge_ids is None:  # results of custom operators have one form
@@ -154,8 +155,8 @@ def _like_graph(like: Tensor, n_src: int, n_dst: int, n_edges: int) -> list[Tens
 def _from_csc(offsets: Tensor, indices: Tensor, n_src: int, room: bool = False) -> list[Tensor]:
     if offsets.device.type == "cpu":
         n_edges = len(indices)
-        first = indices.numpy()[: offsets[-1]] if room else indices.numpy()
-        made = gnograd.graphs.graph.Graph(offsets.numpy(), first, n_src)
+        first = numpy_of(indices)[: offsets[-1]] if room else numpy_of(indices)
+        made = gnograd.graphs.graph.Graph(numpy_of(offsets), first, n_src)
         if made.n_edges < n_edges:
             made = made.pad(n_edges)
         return [torch.from_numpy(x) for x in made.arrays if x is not None]

@@ -12,6 +12,7 @@ from gnograd.notation.static import choice
 from gnograd.operators.aggregation import AGGREGATIONS
 from gnograd.operators.gno import gno
 from gnograd.torch import functional
+from gnograd.torch.arrays import need_positive
 from gnograd.torch.edges import Edges, graph_of
 from gnograd.torch.graph import AnyGraph
 
@@ -98,6 +99,10 @@ class GNO(nn.Module):
         kernel: str = "full",
     ) -> None:
         super().__init__()
+        need_positive(
+            "GNO", in_channels=in_channels, out_channels=out_channels, coord_dim=coord_dim,
+            hidden_channels=hidden_channels,
+        )  # fmt: skip
         if kernel == "diagonal" and in_channels != out_channels:
             raise ValueError(
                 f"GNO: a diagonal kernel needs in_channels == out_channels, "

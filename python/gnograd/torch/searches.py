@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gnograd.backends.tensors import numpy_of
 from gnograd.neighbors.arguments import checked_items, items_of
 from gnograd.neighbors.gpu import MOST_AXES
 from gnograd.neighbors.search import knn, neighbors
@@ -151,9 +152,9 @@ def unknown_size() -> Any:
 def _batch_items(
     batch: Tensor, destination_batch: Tensor | None, n_src: int, n_dst: int | None
 ) -> list[Tensor]:
-    ids = batch.detach().cpu().numpy()
-    others = None if destination_batch is None else destination_batch.detach().cpu().numpy()
-    return [torch.tensor(x) for x in items_of("neighbors", ids, others, n_src, n_dst)]
+    ids = numpy_of(batch.cpu())
+    others = None if destination_batch is None else numpy_of(destination_batch.cpu())
+    return [torch.tensor(x, device="cpu") for x in items_of("neighbors", ids, others, n_src, n_dst)]
 
 
 _op = torch.library.custom_op("gnograd::batch_items", _batch_items, mutates_args=())
@@ -195,14 +196,16 @@ def _arguments(
     # wrappers of other tensors have no values to check: that is done inside
     if not torch.compiler.is_compiling() and not in_transform():
         checked_items(operator, pointers)
-    first, second = (
-        None if ptr is None else torch.as_tensor(ptr, dtype=torch.int64)
-        for ptr in (data_ptr, queries_ptr)
-    )
+    first, second = (None if ptr is None else _on_host(ptr) for ptr in (data_ptr, queries_ptr))
     box = None
     if period is not None:
         box = [float(p) for p in ([period] if isinstance(period, int | float) else period)]
     return data.detach(), None if queries is None else queries.detach(), box, first, second
+
+
+def _on_host(ptr: Any) -> Tensor:
+    """Borders as a tensor of int64, on the CPU unless it is one; whatever device is the default."""
+    return ptr.long() if isinstance(ptr, Tensor) else torch.tensor(ptr, device="cpu").long()
 
 
 def neighbors_of(

@@ -91,7 +91,8 @@ def checked_borders(
     cu_seqlens: Tensor | Sequence[int], n: int, name: str, multiple: int = 1
 ) -> Tensor:
     """Check borders (first item of every sequence, and the end) and copy them to the host."""
-    cu = torch.as_tensor(cu_seqlens).cpu()
+    given = cu_seqlens if isinstance(cu_seqlens, Tensor) else torch.tensor(cu_seqlens, device="cpu")
+    cu = given.cpu()
     if not is_integral(cu) or cu.dim() != 1 or len(cu) < 1:
         raise ValueError(
             f"{name} is of {cu.dtype} and shape {tuple(cu.shape)}, "

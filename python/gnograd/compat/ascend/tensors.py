@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from gnograd.backends.tensors import numpy_of
 from gnograd.torch import functional
 from gnograd.torch.arrays import as_arrays
 
@@ -42,7 +43,7 @@ class Tensors:
 
     def host(self, array: Tensor) -> NDArray[Any]:
         """Copy a tensor to NumPy."""
-        return array.detach().cpu().numpy()
+        return numpy_of(array.cpu())
 
     def cast(self, array: Tensor, dtype: str) -> Tensor:
         """Convert a tensor to another dtype."""

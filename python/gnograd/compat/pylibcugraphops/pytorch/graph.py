@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 import gnograd
+from gnograd.backends.tensors import numpy_of
 from gnograd.notation.static import AT_LEAST_0, exact_integers, integer
 from gnograd.torch.arrays import integers
 from gnograd.torch.graph import Graph
@@ -257,7 +258,7 @@ def _graph(offsets: Tensor, indices: Tensor, n_src: int, rows: Tensor | None) ->
     if rows is None:
         return Graph.from_csc(offsets, indices, n_src)
     # rows are checked, and edges ordered by them, on the host
-    arrays: list[Any] = [x.detach().cpu().numpy() for x in (offsets, indices, rows)]
+    arrays: list[Any] = [numpy_of(x.cpu()) for x in (offsets, indices, rows)]
     first, sources, ids = arrays
     if ids.dtype.kind not in "iu":
         raise TypeError(f"graph: map_csc_to_coo is {ids.dtype}, needs integers")

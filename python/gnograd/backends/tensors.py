@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""NumPy arrays in the memory of PyTorch's tensors, without an import of PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["numpy_of"]
+
+
+def numpy_of(tensor: Any) -> NDArray[Any]:
+    """NumPy array in the memory of a tensor on the CPU.
+
+    ``Tensor.numpy`` forbids that the tensor's memory is resized, for good. FSDP resizes that of
+    parameters on every pass.
+    """
+    tensor = tensor.detach()
+    # not of wrappers of other tensors, nor of zeros without memory, which PyTorch refuses below
+    if type(tensor).__module__ == "torch" and not (tensor.is_meta or tensor._is_zerotensor()):
+        try:
+            array = np.from_dlpack(tensor.resolve_neg())
+        except (BufferError, RuntimeError):
+            pass  # a type that DLPack or NumPy does not know
+        else:
+            if array.flags.writeable:  # from NumPy 2.1 on
+                return array
+    found: NDArray[Any] = tensor.numpy()
+    return found
