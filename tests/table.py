@@ -285,7 +285,7 @@ def nsa() -> list[Case]:
         selected(True, block_size=24, query_block=8, **big(200, 333, 6, 2, 5, 9), n=3),
         compressed(block=8, stride=4, **causal, **big(600, 149, 4, 2, 8, 8)),
         window(window=50, **causal, **big(300, 300, 4, 2, 8, 8)),
-        window(window=20, **big(310, 310, 2, 2, 8, 8)),
+        window(window=20, **big(310, 310, 2, 2, 8, 18)),
         window("", window=90, d=3, **big(310, 290, 6, 2, 8, 8)),
         compress(block=8, stride=4, cu=int64(0, 7, 1500, 3000), T=3000, large=True),
     ]

@@ -358,7 +358,7 @@ contains
     do k = 1, size(graphs)
       part = graphs(k)%view()
       if (graphs(k)%serial == 0) then
-        call fail(error, code_value, never_built("batch", k))
+        call refuse_unbuilt("batch", k, error)
         return
       else if (part%has_room()) then
         call fail(error, code_value, "graph%batch: graphs("//text(int(k, int64))// &
@@ -411,7 +411,7 @@ contains
     n_rows = 0
     do k = 1, size(graphs)
       if (graphs(k)%serial == 0) then
-        call fail(error, code_value, never_built("union", k))
+        call refuse_unbuilt("union", k, error)
         return
       end if
       n_rows = n_rows + graphs(k)%n_edges
@@ -485,14 +485,15 @@ contains
       & call order_edges(reversed, dst, src, self%n_dst, self%n_src, -1, error)
   end procedure graph_reverse
 
-  !> Message about one of several graphs, for which init, radius or the like was not called.
-  pure function never_built(where, k) result(message)
+  !> Refuse one of several graphs, for which init, radius or the like was not called.
+  subroutine refuse_unbuilt(where, k, error)
     character(len=*), intent(in) :: where
     integer, intent(in) :: k
-    character(len=:), allocatable :: message
+    type(error_type), allocatable, intent(inout) :: error
 
-    message = "graph%"//where//": graphs("//text(int(k, int64))//") was never built"
-  end function never_built
+    call fail(error, code_value, "graph%"//where//": graphs("//text(int(k, int64))// &
+      & ") was never built")
+  end subroutine refuse_unbuilt
 
   ! ---- ends ----
 
