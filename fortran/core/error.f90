@@ -6,7 +6,7 @@ module gnograd_core_error
   implicit none
   private
   public :: error_type, fail, text, text_length, check_allocation, check_shape, check_extents, &
-    & check_least, check_range
+    & check_code, check_least, check_range
   public :: code_value, code_index, code_memory, code_unsupported, code_type
 
   !> Argument with a wrong shape, size or name
@@ -135,6 +135,20 @@ contains
     write (text, "(4a, i0)") where, ": ", name, " must be at least ", lowest
     call fail(error, code_value, trim(text))
   end subroutine check_least
+
+  !> Refuse a code that no value of an argument has; an earlier error stays.
+  pure subroutine check_code(where, name, code, last, values, error)
+    !> Operator and argument
+    character(len=*), intent(in) :: where, name
+    !> Codes are 0 .. last
+    integer, intent(in) :: code, last
+    !> Names of all values, for the message
+    character(len=*), intent(in) :: values
+    type(error_type), allocatable, intent(inout) :: error
+
+    if (allocated(error) .or. (code >= 0 .and. code <= last)) return
+    call fail(error, code_value, where//": "//name//" must be one of "//values)
+  end subroutine check_code
 
   !> Length of text(number).
   elemental function text_length(number) result(length)

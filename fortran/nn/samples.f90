@@ -172,7 +172,7 @@ contains
     if (any(graphs%serial /= 0)) then
       call self%joined%graph%batch(graphs, error)
     else
-      self%joined%graph = graph_type()  ! of samples without one, as those of a network on points
+      self%joined%graph = graph_type()  ! samples of a network without edges have none
     end if
     if (.not. allocated(error)) call join_weights(arrays, self%joined%arrays, error)
     if (.not. allocated(error)) sample => self%joined

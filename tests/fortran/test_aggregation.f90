@@ -135,7 +135,7 @@ contains
       call agg_weighted_hvp(graph, reduce_mean, c(:d, :), w=in%w, grad_x=grad_x, error=refused)
       call check_refused(error, refused, "agg_weighted: x is missing")
       call agg_weighted_vjp(graph, 9, c(:d, :), in%x, in%w, grad_w=grad_w, error=refused)
-      call check_refused(error, refused, "agg_weighted: aggregation must be sum, mean, min or max")
+      call check_refused(error, refused, "agg_weighted: aggregation must be one of sum, mean, min, max")
     end associate
     call check(error, all(grad_x == 7) .and. all(grad_w == 7) .and. all(grad_e == 7), &
       & "results changed in spite of an error")

@@ -257,7 +257,8 @@ contains
       & "tanh, sin, sigmoid or identity")
     call integral%init(tape, initial, "g", 3, 2, 2, activation="swish")
     call integral%evaluate(x, edges(:2, :), graph, y, refused)
-    call check_refused(error, refused, "gno: unknown activation")
+    call check_refused(error, refused, "gno: activation must be one of "// &
+      & "relu, gelu, silu, tanh, sin, identity")
     call integral%init(tape, initial, "g", 3, 2, 2)
     call integral%evaluate(x, edges, graph, y, refused)
     call check_refused(error, refused, "gno: u has shape 64 2, needs 64 3")

@@ -63,11 +63,12 @@ contains
     b_v(:, :) = 7
     out(:, :, :) = 7
     call forward([17, right(2:)], h)
-    call check_refused(error, refused, "gno: unknown activation")
+    call check_refused(error, refused, "gno: activation must be one of "// &
+      & "relu, gelu, silu, tanh, sin, identity")
     call forward([right(1), 17, right(3)], h)
-    call check_refused(error, refused, "gno: reduction must be sum or mean")
+    call check_refused(error, refused, "gno: reduction must be one of sum, mean")
     call forward([right(:2), 17], h)
-    call check_refused(error, refused, "gno: kernel must be full or diagonal")
+    call check_refused(error, refused, "gno: kernel must be one of full, diagonal")
     call forward([right(:2), kernel_diagonal], h)
     call check_refused(error, refused, "gno: h has shape 5 2 2, needs 3 2 2")
     call forward(right, h(:, 2:, :))

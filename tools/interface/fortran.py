@@ -267,12 +267,23 @@ def checks(op: Operator) -> list[str]:
         for name, text in changes.items():
             lines.append(f"if ({condition(op, when)}) {name} = {expression(op, text, 'graph')}")
     for static in of_kind(op, "code"):
-        names, last = ", ".join(static.codes), max(static.codes.values())
+        # entry points on the CPU refuse the same, by check_codes
+        values, last = ", ".join(static.codes), max(static.codes.values())
         lines += [
-            f"if ({static.c_name} < 0 .or. {static.c_name} > {last}) call fail(store, code_value, "
-            f'"{op.name}: {static.name} must be one of {names}")'
+            "if (operator%device%active .and. "
+            f"({static.c_name} < 0 .or. {static.c_name} > {last})) "
+            f'call fail(store, code_value, "{op.name}: {static.name} must be one of {values}")'
         ]
     return lines
+
+
+def check_codes(op: Operator) -> list[str]:
+    """Statements that refuse codes that no value of a static argument has."""
+    return [
+        f'call check_code("{op.name}", "{static.name}", {static.c_name}, '
+        f'{max(static.codes.values())}, "{", ".join(static.codes)}", error)'
+        for static in of_kind(op, "code")
+    ]
 
 
 def computed(op: Operator) -> list[str]:

@@ -17,6 +17,7 @@ from declarations import BATCH, NOTHING, Array, Operator, Static, c_name, names_
 
 from fortran import (
     GRAPH_SIZES,
+    check_codes,
     condition,
     expression,
     extents,
@@ -353,24 +354,14 @@ def _sizes_from(
 
 
 def check_values(op: Operator) -> list[str]:
-    """Statements of a face that refuse values of static arguments on which shapes depend."""
-    conditions = [when for a in [*op.inputs, *op.outputs] for when in a.otherwise]
-    conditions += [when for when, changes in op.renamed.items() if changes]
-    deciding = {when.partition("=")[0] for when in conditions}
+    """Statements of a face that refuse codes, and other values on which shapes depend."""
     in_shapes = {n for a in [*op.inputs, *op.outputs, *op.arrays] for n in a.names}
-    lines = []
+    lines = check_codes(op)
     for static in op.statics.values():
         where = f'"{op.name}", "{static.name}"'
         least, most = static.limits
         value = static.name
-        if static.kind == "code" and static.name in deciding:
-            *first, last = static.codes
-            text = f"{op.name}: {static.name} must be {', '.join(first)} or {last}"
-            codes = sorted(static.codes.values())
-            lines.append(f"if ({value} < {codes[0]} .or. {value} > {codes[-1]}) "
-                         f'call fail(error, code_value, "{text}")')  # fmt: skip
-            lines.append("if (allocated(error)) return")
-        elif static.kind == "integers" and least is not None:
+        if static.kind == "integers" and least is not None:
             lines.append(f'if (size({value}) < 1) call fail(error, code_value, '
                          f'"{op.name}: {value} is empty")')  # fmt: skip
             lines.append(f"call check_least({where}, minval({value}), {least}, error)")

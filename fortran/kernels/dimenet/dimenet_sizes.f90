@@ -2,7 +2,7 @@
 
 !> Sizes of a call of agg_edge_to_edge.
 module gnograd_kernels_dimenet_sizes
-  use gnograd_core_codes, only: exclude_reverse_edge, exclude_none
+  use gnograd_core_codes, only: exclude_reverse_edge
   use gnograd_core_error, only: error_type, check_range, fail, code_value
   use gnograd_core_graph_view, only: graph_view
   use gnograd_records_dimenet, only: agg_edge_to_edge_static
@@ -22,7 +22,7 @@ module gnograd_kernels_dimenet_sizes
 
 contains
 
-  !> Sizes and static codes, when they mean something.
+  !> Sizes, when they mean something, and the code.
   subroutine read_sizes(graph, static, sizes, error)
     type(graph_view), intent(in) :: graph
     type(agg_edge_to_edge_static), intent(in) :: static
@@ -35,12 +35,8 @@ contains
     call check_range(name, "n_mid", static%n_mid, 1, 64, error)
     call check_range(name, "n_emb", static%n_emb, 1, 512, error)
     if (allocated(error)) return
-    if (static%exclude < exclude_reverse_edge .or. static%exclude > exclude_none) then
-      call fail(error, code_value, name//": exclude must be reverse_edge, same_node or none")
-    else if (.not. graph%is_square()) then
-      call fail(error, code_value, name//": the graph must have as many sources as "// &
-        & "destinations, for they are the same nodes")
-    end if
+    if (.not. graph%is_square()) call fail(error, code_value, name//": the graph must have as "// &
+      & "many sources as destinations, for they are the same nodes")
     sizes = dimenet_static_type(int(static%n_spherical), int(static%n_radial), &
       & int(static%n_mid), int(static%n_emb), static%exclude)
   end subroutine read_sizes

@@ -2,7 +2,7 @@
 
 !> The branches of native sparse attention as patterns: selected blocks, compressed tokens, windows.
 module gnograd_kernels_nsa
-  use gnograd_core_error, only: error_type, fail, text, check_allocation, code_value
+  use gnograd_core_error, only: error_type, fail, text, code_value
   use gnograd_core_kinds, only: int32, int64
   use gnograd_kernels_nsa_pattern, only: pattern_type, duplicates_ignore, duplicates_count
   implicit none
@@ -46,8 +46,6 @@ contains
       call fail(error, code_value, name//": block_size must lie between 1 and 256")
     else if (query_block < 1) then
       call fail(error, code_value, name//": query_block must be at least 1")
-    else if (duplicates < duplicates_ignore .or. duplicates > duplicates_count) then
-      call fail(error, code_value, name//": duplicates must be ignore, error or count")
     else if (size(block_index, 1, int64) > huge(0_int32) - 1) then
       call fail(error, code_value, name//": block_index has too many slots")
     end if
