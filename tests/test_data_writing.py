@@ -56,10 +56,13 @@ def test_meshes_are_written(tmp_path: Path) -> None:
     assert (found.arrays["v"][:, :2] == made[1].fields["v"]).all()
 
 
-def test_a_series_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list of an earlier prediction named files of both."""
+def test_a_series_stays_until_another_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk left files of two predictions, and a list of both."""
     pytest.importorskip("meshio")
     write(tmp_path / "a.vtu", predictions([4, 5, 6]))
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     whole, calls = writing._write_mesh, []
 
     def full(path: Path, *rest: object) -> None:
@@ -68,10 +71,14 @@ def test_a_series_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monk
             raise OSError(errno.ENOSPC, "No space left on device")
         whole(path, *rest)
 
-    monkeypatch.setattr(writing, "_write_mesh", full)
-    with pytest.raises(DataError, match=r"a.vtu: cannot be written \(No space left"):
-        write(tmp_path / "a.vtu", predictions([3, 3, 3]))
-    assert sorted(f.name for f in tmp_path.iterdir()) == ["a_0001.vtu", "a_0002.vtu"]
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "_write_mesh", full)
+        with pytest.raises(DataError, match=r"a.vtu: cannot be written \(No space left"):
+            write(tmp_path / "a.vtu", predictions([3, 3, 3]))
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    write(tmp_path / "a.vtu", predictions([3, 3, 3]))
+    after = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert after.keys() == before.keys() and after["a_0002.vtu"] != before["a_0002.vtu"]
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".vtu"])

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -193,25 +193,23 @@ def _vtu(path: Path, predictions: Sequence[Prediction]) -> list[Path]:
         return [path]
     several = len(predictions) > 1
     digits = max(4, len(str(len(meshes))))
-    written: list[Path] = []
+    names, entries = [], []
     collection = path.with_suffix(".pvd")
-    # one that is there would list files of two predictions, if some cannot be written
-    collection.unlink(missing_ok=True)
-    with ExitStack() as undone:
+    # files that are there stay until all new ones are written
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}-") as folder:
         for t, k, p, fields in meshes:
             number = f"_{k:0{digits}}" if several else ""
             number += f"_{t:0{digits}}" if p.in_time else ""
-            written.append(path.with_name(f"{path.stem}{number}.vtu"))
-            _write_mesh(written[-1], p, fields)
-            undone.callback(written[-1].unlink, missing_ok=True)
-        # without time, ParaView shows samples one after the other
-        entries = [
-            (k if not p.in_time else t if p.times is None else float(p.times[t]), k, file.name)
-            for (t, k, p, _), file in zip(meshes, written, strict=True)
-        ]
-        _write_collection(collection, entries)
-        undone.pop_all()
-    return [collection, *written]
+            names.append(f"{path.stem}{number}.vtu")
+            _write_mesh(Path(folder, names[-1]), p, fields)
+            # without time, ParaView shows samples one after the other
+            time = k if not p.in_time else t if p.times is None else float(p.times[t])
+            entries.append((time, k, names[-1]))
+        _write_collection(Path(folder, collection.name), entries)
+        collection.unlink(missing_ok=True)  # which must not list files of two predictions
+        for name in [*names, collection.name]:
+            os.replace(Path(folder, name), path.with_name(name))
+    return [collection, *map(path.with_name, names)]
 
 
 def _write_mesh(path: Path, prediction: Prediction, fields: Mapping[str, Array]) -> None:
