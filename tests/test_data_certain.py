@@ -529,11 +529,12 @@ def test_arrays_that_are_none_leave_the_others_of_their_file(tmp_path: Path) -> 
     )  # fmt: skip
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("README.txt", "made by hand")
+        archive.writestr("u", "a text with the name of an array")
     roles = Roles(inputs=("a",), outputs=("u",))
     data = read(path, roles)
     assert np.array_equal(data.samples[0].outputs[:, 0], np.float32(2 * u))
     told = data.left_out
-    assert "objects" in told["about"] and "no array" in told["README.txt"]
+    assert "objects" in told["about"] and "no array" in told["README.txt"] and "u" not in told
     assert "named fields" in told["table"] == told["wide"] and told["names"] == "it is text"
     with pytest.raises(DataError, match=r"'about' cannot be used \(it holds Python objects"):
         read(path, Roles(inputs=("about",), outputs=("u",)))

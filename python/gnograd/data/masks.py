@@ -73,11 +73,12 @@ def fill_value(array: Array, ends: tuple[Array, Array], fills: Sequence[float] =
     fills : sequence of float
         Numbers that are known to be no data.
     """
-    return _fill(lambda: _columns(array, len(ends[0]), fills), ends)
+    found = _column_with_fill(lambda: _columns(array, len(ends[0]), fills), ends)
+    return None if found is None else found[1]
 
 
 def fill_in(samples: Sequence[Sample], role: str) -> tuple[int, Fill] | None:
-    """Such a number in a column of the inputs, outputs or states of samples, and the column.
+    """Column of the inputs, outputs or states of samples with a usual fill value, and that value.
 
     Parameters
     ----------
@@ -95,20 +96,12 @@ def fill_in(samples: Sequence[Sample], role: str) -> tuple[int, Fill] | None:
             for part in array.blocks() if isinstance(array, Columns) else [array]:
                 yield part.reshape(-1, array.shape[-1])
 
-    ends: tuple[Array, Array] | None = None
+    least: Any = np.inf
+    most: Any = -np.inf
     for part in columns():
-        of_part = np.fmin.reduce(part), np.fmax.reduce(part)
-        ends = (
-            of_part
-            if ends is None
-            else (np.fmin(ends[0], of_part[0]), np.fmax(ends[1], of_part[1]))
-        )
-    return None if ends is None else _column_with_fill(columns, ends)
-
-
-def _fill(columns: Callable[[], Iterator[Array]], ends: tuple[Array, Array]) -> Fill | None:
-    found = _column_with_fill(columns, ends)
-    return None if found is None else found[1]
+        least = np.fmin(least, np.fmin.reduce(part))
+        most = np.fmax(most, np.fmax.reduce(part))
+    return _column_with_fill(columns, (np.atleast_1d(least), np.atleast_1d(most)))
 
 
 def _column_with_fill(

@@ -12,14 +12,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from gnograd.data.contents import (
-    FIELDS,
-    SECONDS,
-    Contents,
-    DataError,
-    in_seconds,
-    numeric,
-)
+from gnograd.data.contents import FIELDS, SECONDS, Contents, DataError, in_seconds, numeric
 from gnograd.data.readers.library import CLAIM, EXPANSION, Budget
 from gnograd.data.stored import LARGE, mapped, room, temporary
 
@@ -124,11 +117,16 @@ def read(
                 size = os.fstat(file.fileno()).st_size
                 budget = Budget(size)
                 if names is None:
-                    names = [name.removesuffix(".npy") for name in archive.namelist()]
+                    members = archive.namelist()
                     if unused is not None:
-                        others = [n for n in archive.namelist() if not n.endswith(".npy")]
-                        unused |= {name: "it is no array of NumPy" for name in others}
-                        names = [name for name in names if name not in others]
+                        others = [m for m in members if not m.endswith(".npy")]
+                        members = [m for m in members if m.endswith(".npy")]
+                        unused |= {
+                            m: "it is no array of NumPy"
+                            for m in others
+                            if f"{m}.npy" not in members
+                        }
+                    names = [m.removesuffix(".npy") for m in members]
                 found = {}
                 for name in names:
                     try:
@@ -209,7 +207,7 @@ def _header(stream: IO[bytes], n_bytes: int) -> tuple[tuple[int, ...], bool, np.
     """Shape, order of axes and dtype of an array in a stream of so many bytes."""
     start = stream.tell()
     version = np.lib.format.read_magic(stream)
-    if version == (3, 0):  # only of such a type whose fields have names beyond ASCII
+    if version == (3, 0):  # which only fields with names beyond ASCII need
         raise _LeftOut(FIELDS)
     shape, reverse, dtype = _HEADERS[version](stream)
     if dtype.hasobject:
