@@ -165,6 +165,7 @@ def test_sums_of_tensors():
     mean, norm = gg.distributed.mean(comm, rows), gg.distributed.norm(comm, rows)
     assert mean.dtype == norm.dtype == torch.float16
     assert mean.tolist() == [1000, 1000] and abs(norm.item() - 14142) < 5
+    assert gg.distributed.norm(comm, torch.tensor([100, 100], dtype=torch.int8)) == 20_000**0.5
     with pytest.raises(TypeError, match=r"sum: needs an array of numbers, got bool\[2\]"):
         gg.distributed.sum(comm, torch.tensor([True, False]))
     with pytest.raises(ValueError, match="mean: a number was given, needs rows"):
@@ -225,7 +226,7 @@ def test_tensors_that_do_not_go_with_many_processes():
     x, w = torch.ones(6, 2), torch.ones(6)
     with pytest.raises(TypeError, match="agg_weighted: x is bfloat16 but w is float32"):
         gt.agg_weighted(x.bfloat16(), w, graph=dg)
-    with pytest.raises(TypeError, match="agg_weighted: w is bfloat16 but x is float32"):
+    with pytest.raises(TypeError, match="agg_weighted: x is float32 but w is bfloat16"):
         gt.agg_weighted(x, w.bfloat16(), graph=dg)
     for function in (lambda x: gt.agg_simple(x, graph=dg), dg.halo, dg.sum):
         with pytest.raises(NotImplementedError, match="there are no tensors without numbers"):

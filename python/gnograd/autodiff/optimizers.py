@@ -102,10 +102,8 @@ class Optimizer(Handle):
         for name in ("lr", "steps", *self._slots):
             if name not in state:
                 raise ValueError(f"optimizer: the state has no '{name}'")
-        lr, steps = (
-            number("optimizer: lr", state["lr"]),
-            integer("optimizer: steps", state["steps"]),
-        )
+        lr = number("optimizer: lr", state["lr"])
+        steps = integer("optimizer: steps", state["steps"])
         for name in self._slots:
             if len(state[name]) != len(self.params):
                 raise ValueError(

@@ -16,9 +16,23 @@ def numpy_of(tensor: Any) -> NDArray[Any]:
 
     ``Tensor.numpy`` forbids that the tensor's memory is resized, for good. FSDP resizes that of
     parameters on every pass.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor
+
+    Returns
+    -------
+    ndarray
+        Of the tensor's shape and type; writable.
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        PyTorch's, for tensors without memory of their own or of a type that NumPy does not have.
     """
     tensor = tensor.detach()
-    # not of wrappers of other tensors, nor of zeros without memory, which PyTorch refuses below
+    # wrappers of other tensors, and zeros without memory, are left for Tensor.numpy to refuse
     if type(tensor).__module__ == "torch" and not (tensor.is_meta or tensor._is_zerotensor()):
         try:
             array = np.from_dlpack(tensor.resolve_neg())

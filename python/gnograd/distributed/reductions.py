@@ -145,17 +145,16 @@ def sum_gradients(comm: Communicator, gradients: Any) -> Any:
         return front.sum_gradients(comm, gradients)
     if isinstance(gradients, Mapping):
         return dict(zip(gradients, sum_gradients(comm, list(gradients.values())), strict=True))
+    if not isinstance(gradients, Sequence | Iterator):
+        return sum_gradients(comm, [gradients])[0]
     arrays: list[NDArray[Any] | None] = []
     error: Exception | None = None
-    if not isinstance(gradients, Sequence):
+    try:
         if isinstance(gradients, Iterator):
-            error = TypeError(
+            raise TypeError(
                 f"sum_gradients: gradients is of type {type(gradients).__name__}, needs a sequence "
                 "or dict of arrays, a module or an optimizer"
             )
-            packed(comm, [], np.concatenate, np.empty_like, error)
-        return sum_gradients(comm, [gradients])[0]
-    try:
         arrays = [None if g is None else _numbers("sum_gradients", g) for g in gradients]
     except Exception as caught:
         error = caught

@@ -31,6 +31,8 @@ from gnograd.torch.eager import KnownCalls, leave_to_python, read_by_vjp
 from gnograd.torch.graph import lend_tensors
 from gnograd.torch.half_precision import HALF, single
 
+__all__ = ["Face", "Faces", "Tensors", "needed", "where"]
+
 Tensors: TypeAlias = Sequence[Tensor | None]
 
 _SCHEMA_TYPES = {

@@ -18,6 +18,8 @@ from gnograd.torch.batches import one_by_one, rows_of_batch
 from gnograd.torch.custom_operators import Faces, Tensors, needed, where
 from gnograd.torch.eager import in_transform, not_compiled
 
+__all__ = ["functions"]
+
 
 def functions(faces: Faces) -> tuple[Callable[..., tuple[Tensor, ...]], Callable[..., Any]]:
     """Differentiable forward and vjp for eager mode, with forward mode and vmap.

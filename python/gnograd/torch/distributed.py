@@ -21,14 +21,14 @@ from gnograd.distributed import reductions
 from gnograd.distributed.communicator import Communicator
 from gnograd.distributed.graph import DistributedGraph
 from gnograd.distributed.halo import halo as exchange
+from gnograd.faces.call import TypeOfCall
 from gnograd.faces.operator import Function, Operator
-from gnograd.notation import shapes
 from gnograd.torch.adapter import check_tensors
 from gnograd.torch.batches import rows_of_batch
 from gnograd.torch.custom_operators import Faces
 from gnograd.torch.derivatives import functions
 from gnograd.torch.eager import not_compiled
-from gnograd.torch.half_precision import autocast
+from gnograd.torch.half_precision import HALF, autocast, widened
 
 __all__ = ["halo", "mean", "norm", "on_parts", "shared", "sum", "sum_gradients"]
 
@@ -37,8 +37,6 @@ __all__ = ["halo", "mean", "norm", "on_parts", "shared", "sum", "sum_gradients"]
 # the interpreter at its exit.
 if torch.distributed.is_available():
     import torch.distributed.nn.functional
-
-_HALF = (torch.float16, torch.bfloat16)
 
 
 def on_parts(op: Function[Any, Any]) -> Callable[..., Any] | None:
@@ -59,9 +57,9 @@ def on_parts(op: Function[Any, Any]) -> Callable[..., Any] | None:
         static["graph"] = arguments["graph"]
         check_tensors(op, operands)
         operands = autocast(op, operands, static)
-        half = next((x.dtype for x in operands if x is not None and x.dtype in _HALF), None)
+        half = next((x.dtype for x in operands if x is not None and x.dtype in HALF), None)
         if half is not None:
-            _check_half(op, operands, half, static)
+            _check_types(op, operands, static)
             operands = [x.float() if x is not None and x.dtype is half else x for x in operands]
         outputs = apply(operands, list(static.values()))
         if half is not None:
@@ -71,22 +69,13 @@ def on_parts(op: Function[Any, Any]) -> Callable[..., Any] | None:
     return function
 
 
-def _check_half(
-    op: Operator[Any, Any], operands: Sequence[Tensor | None], half: torch.dtype, static: Any
-) -> None:
-    """Raise TypeError for an input in another type, as without a distributed graph."""
+def _check_types(op: Operator[Any, Any], operands: list[Any], static: dict[str, Any]) -> None:
+    """Raise TypeError for inputs in several types, before half precision is made float32."""
+    types = TypeOfCall(op.name)
     specs = op.signature(**static).inputs.items()
-    inputs = [
-        (name, x.dtype)
-        for (name, spec), x in zip(specs, operands, strict=False)
-        if x is not None and not shapes.parse(spec).dtype
-    ]
-    first = next((name for name, dtype in inputs if dtype is half), None)
-    for name, dtype in inputs:
-        if first is not None and dtype is not half:
-            raise TypeError(
-                f"{op.name}: {first} is {dtype_name(half)} but {name} is {dtype_name(dtype)}"
-            )
+    for (name, spec), x in zip(specs, widened(op, operands, static), strict=False):
+        if x is not None:
+            types.check(name, dtype_name(x.dtype), spec)
 
 
 class _Faces(Faces):
@@ -254,12 +243,14 @@ def norm(comm: Communicator, rows: Tensor) -> Tensor:
 
 
 def _wide(rows: Tensor) -> Tensor:
-    """Rows in a type in which sums over all of them do not overflow."""
-    return rows.float() if rows.dtype in _HALF else rows
+    """Rows in a type in which neither sums over all of them nor squares overflow."""
+    if rows.dtype in HALF:
+        return rows.float()
+    return rows if rows.is_floating_point() else rows.double()
 
 
 def _as_given(result: Tensor, rows: Tensor) -> Tensor:
-    return result.to(rows.dtype) if rows.dtype in _HALF else result
+    return result.to(rows.dtype) if rows.is_floating_point() else result
 
 
 def sum_gradients(comm: Communicator, gradients: Any) -> Any:

@@ -19,8 +19,10 @@ from gnograd.backends.cpu import dtype_name
 from gnograd.faces.operator import Function
 from gnograd.notation import shapes
 
+__all__ = ["HALF", "autocast", "has_kernel", "single", "widened"]
+
 HALF = (torch.float16, torch.bfloat16)
-SINGLE_OR_HALF = (torch.float32, *HALF)
+_SINGLE_OR_HALF = (torch.float32, *HALF)
 
 
 def autocast(op: Function[Any, Any], operands: list[Any], static: dict[str, Any]) -> list[Any]:
@@ -36,7 +38,7 @@ def autocast(op: Function[Any, Any], operands: list[Any], static: dict[str, Any]
             specs = op.signature(**static, **dict.fromkeys(op.arrays)).inputs.values()
             types = [torch.float32 if shapes.parse(spec).dtype else dtype for spec in specs]
     cast = [
-        x.to(dtype) if x is not None and x.dtype in SINGLE_OR_HALF else x
+        x.to(dtype) if x is not None and x.dtype in _SINGLE_OR_HALF else x
         for x, dtype in zip(inputs, types, strict=True)
     ]
     return [*cast, *operands[len(inputs) :]]
