@@ -16,7 +16,7 @@ TOKENS = 65536
 
 def selection(tokens: int, heads: int, causal: bool, rng: np.random.Generator) -> Any:
     """16 blocks of 64, where it is causal the own one and earlier ones."""
-    choose = getattr(rng, "choose", None)  # as in `normal`
+    choose = getattr(rng, "choose", None)  # see `normal`
     if choose and tokens * heads >= MANY // 64:
         return choose(tokens, heads, causal)
     return np.concatenate([_selection(tokens, causal, rng) for _ in range(heads)], axis=1)

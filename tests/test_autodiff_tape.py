@@ -322,7 +322,7 @@ def test_numpy_takes_arrays():
 
 @pytest.mark.parametrize("order", ["=", ">", "<"])
 def test_integers_have_any_order_of_bytes(order):
-    """As in NumPy's front; other sizes are refused there and here by the same name."""
+    """Other sizes are refused here and in NumPy's front by the same name."""
     rng = np.random.default_rng(0)
     h, w = rng.random((3, 4)), rng.random(4)
     ends, sources = np.array([0, 1, 2, 4]), np.array([0, 1, 0, 2], np.int32)

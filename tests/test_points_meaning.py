@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What train and inspect say about the arrays of files, and make of them."""
+"""Meanings that train and inspect give to the arrays of files, and what they say of them."""
 
 import json
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What has to see operators in PyTorch: transforms, modes, hooks, saved tensors."""
+"""Parts of PyTorch that have to see operators: transforms, modes, hooks, saved tensors."""
 
 from __future__ import annotations
 

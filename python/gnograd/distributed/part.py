@@ -69,7 +69,7 @@ class Part(GraphInParts):
         return self
 
     def __deepcopy__(self, memo: object) -> Part:
-        return self  # as the processes are, which a model may be copied with
+        return self  # a model may be copied with its graph, processes cannot
 
     def __reduce__(self) -> Any:
         raise TypeError(

@@ -69,7 +69,7 @@ def has_kernel(operator: str, device: str, dtype: torch.dtype) -> bool:
     return f"{operator}_forward_{SUFFIXES.get(name)}" in library().faces
 
 
-# what torch.compiler.assume_constant_result does, without importing the compiler
+# the mark of torch.compiler.assume_constant_result, without importing the compiler
 has_kernel._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 

@@ -376,7 +376,7 @@ void Decoder::operation() {
     add(&Decoder::branch_by_table, "brx");
     add(&Decoder::leave, "ret exit");
     add(&Decoder::trap, "trap brkpt");
-    // what orders memory or saves time
+    // instructions that order memory or save time
     add(nullptr, "membar fence prefetch prefetchu discard nanosleep griddepcontrol");
     add(&Decoder::barrier, "bar barrier");
     add(&Decoder::active_mask, "activemask");

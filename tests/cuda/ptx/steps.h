@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What PTX instructions do, by the PTX ISA manual; nothing here was taken from the host twins of the
+// Meanings of PTX instructions, by the PTX ISA manual; nothing here was taken from the host twins of the
 // project's intrinsics. One file, since kinds of instructions share rows, types and rounding.
 #pragma once
 #include <algorithm>

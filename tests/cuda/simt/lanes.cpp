@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What lanes of a warp do together: votes, products of matrices, their loads.
+// Operations of the lanes of a warp together: votes, products of matrices, their loads.
 #include <algorithm>
 #include <array>
 
@@ -8,7 +8,7 @@
 namespace simt {
 namespace {
 
-// What a lane brings to a product of matrices.
+// A lane's part of a product of matrices.
 struct Fragments {
   unsigned a[4], b[2];
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the scheduler of threads, operations of lanes together and the CUDA runtime share. Hidden,
-// since a program and a library may each have their own.
+// State that the scheduler of threads, operations of lanes together and the CUDA runtime share.
+// Hidden, since a program and a library may each have their own.
 #pragma once
 #include <map>
 #include <mutex>
